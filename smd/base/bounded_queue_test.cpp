@@ -1,0 +1,55 @@
+#include "smd/base/bounded_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace smd {
+namespace {
+
+TEST(BoundedQueue, keeps_the_order_and_drains_after_close) {
+  BoundedQueue<int> queue(100);
+  EXPECT_TRUE(queue.push(1, 1));
+  EXPECT_TRUE(queue.push(2, 1));
+  queue.close();
+  EXPECT_FALSE(queue.push(3, 1));
+  EXPECT_EQ(queue.pop()->first, 1);
+  EXPECT_EQ(queue.pop()->first, 2);
+  EXPECT_FALSE(queue.pop().has_value());
+}
+
+TEST(BoundedQueue, admits_one_item_heavier_than_the_limit) {
+  BoundedQueue<int> queue(10);
+  EXPECT_TRUE(queue.push(1, 1000));
+  EXPECT_EQ(queue.peak(), 1000u);
+}
+
+TEST(BoundedQueue, never_holds_more_than_its_limit) {
+  BoundedQueue<int> queue(10);
+  constexpr int kItems = 2000;
+  std::jthread producer([&] {
+    for (int i = 0; i < kItems; ++i) EXPECT_TRUE(queue.push(i, 3));
+    queue.close();
+  });
+  int expected = 0;
+  while (auto item = queue.pop()) {
+    EXPECT_EQ(item->first, expected++);
+    queue.done(item->second);
+  }
+  EXPECT_EQ(expected, kItems);
+  EXPECT_LE(queue.peak(), 10u);
+}
+
+TEST(BoundedQueue, close_wakes_a_waiting_producer) {
+  BoundedQueue<int> queue(1);
+  EXPECT_TRUE(queue.push(1, 1));
+  std::atomic<bool> pushed{true};
+  std::jthread producer([&] { pushed = queue.push(2, 1); });
+  queue.close();
+  producer.join();
+  EXPECT_FALSE(pushed);
+}
+
+}  // namespace
+}  // namespace smd
