@@ -1,0 +1,50 @@
+#pragma once
+
+// Statistics of a tensor in one pass over its memory (median apart).
+// Pure functions, thread-safe; the CPU's best vector instructions are chosen at run time.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "smd/base/result.h"
+#include "smd/reduce/reduction.h"
+#include "smd/tensor/tensor_view.h"
+
+namespace smd {
+
+// One number with its element type: float32, float64, boolean, or an integer type.
+struct Number {
+  DType dtype = DType::float64;
+  std::array<std::byte, 8> bits{};  // the element in the first size_of(dtype) bytes
+
+  ByteSpan bytes() const { return ByteSpan(bits).first(size_of(dtype)); }
+  double to_double() const;
+};
+
+struct ReductionRequest {
+  ReductionSet reductions;
+  // Also count NaNs, infinities and zeros.
+  bool count_special = false;
+};
+
+struct ReductionResult {
+  // In the order of ReductionSet::for_each; those the element type does not have are missing.
+  std::vector<std::pair<Reduction, Number>> values;
+  int64_t nan_count = 0;
+  int64_t inf_count = 0;
+  int64_t zero_count = 0;
+
+  const Number* find(Reduction r) const;
+};
+
+// Result types: float16, bfloat16, float8, float32 → float32; float64 → float64; integers and booleans:
+// min and max keep the type, sum and prod are int64 or uint64 (wrapping), everything else float64.
+// Complex numbers have norms and absolute reductions only. NaN and infinity behave as in NumPy.
+// A tensor without elements gives no values. Reuses the memory of `out`.
+Status reduce(const TensorView& tensor, const ReductionRequest& request, ReductionResult& out);
+
+// True if the tensor holds a NaN; reads no further than the first block that has one.
+Result<bool> contains_nan(const TensorView& tensor);
+
+}  // namespace smd
