@@ -1,0 +1,120 @@
+#include "smd/storage/internal/conformance.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace smd::storage {
+namespace {
+
+std::shared_ptr<Storage> make_local() {
+  static int count = 0;
+  const std::string root = testing::TempDir() + "/smd_storage_" + std::to_string(getpid()) + "_" +
+                           std::to_string(count++);
+  std::filesystem::remove_all(root);
+  return local_storage(root + "/");
+}
+
+using Strings = std::vector<std::string>;
+
+TEST_P(StorageConformance, a_file_appears_when_it_is_committed) {
+  auto file = storage->create("a/b/c.txt", {});
+  ASSERT_TRUE(file.ok());
+  const ByteSpan pieces[] = {as_bytes("hel"), {}, as_bytes("lo")};
+  EXPECT_TRUE((*file)->append(pieces).ok());
+  EXPECT_EQ(storage->stat("a/b/c.txt").error().code, ErrorCode::not_found);
+  EXPECT_EQ(paths(""), Strings{});
+  EXPECT_TRUE((*file)->commit().ok());
+  EXPECT_EQ(text("a/b/c.txt"), "hello");
+  EXPECT_EQ(storage->stat("a/b/c.txt")->size_bytes, 5);
+}
+
+TEST_P(StorageConformance, an_abandoned_file_leaves_nothing) {
+  {
+    auto file = storage->create("x", {});
+    ASSERT_TRUE(file.ok());
+    EXPECT_TRUE((*file)->append({{as_bytes("abc")}}).ok());
+  }
+  EXPECT_EQ(paths(""), Strings{});
+}
+
+TEST_P(StorageConformance, put_replaces_or_refuses) {
+  EXPECT_TRUE(*storage->put("x", as_bytes("1"), Put::always, {}));
+  EXPECT_TRUE(*storage->put("x", as_bytes("2"), Put::always, {.durable = true}));
+  EXPECT_FALSE(*storage->put("x", as_bytes("3"), Put::if_absent, {}));
+  EXPECT_TRUE(*storage->put("y/z", as_bytes("4"), Put::if_absent, {}));
+  EXPECT_EQ(text("x"), "2");
+  EXPECT_EQ(text("y/z"), "4");
+  EXPECT_EQ(paths(""), (Strings{"x", "y/z"}));
+}
+
+TEST_P(StorageConformance, lists_sorted_below_a_folder_and_after_a_name) {
+  for (const char* path : {"b/2", "a/1", "b/1", "ab/1"}) {
+    ASSERT_TRUE(storage->put(path, {}, Put::always, {}).ok());
+  }
+  EXPECT_EQ(paths(""), (Strings{"a/1", "ab/1", "b/1", "b/2"}));
+  EXPECT_EQ(paths("a"), (Strings{"a/1"}));
+  EXPECT_EQ(paths("b", "b/1"), (Strings{"b/2"}));
+  EXPECT_EQ(paths("nowhere"), Strings{});
+}
+
+TEST_P(StorageConformance, reads_pieces_and_stops_at_the_end) {
+  ASSERT_TRUE(storage->put("x", as_bytes("0123456789"), Put::always, {}).ok());
+  auto file = storage->open("x");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(*(*file)->size(), 10u);
+  Bytes out(4);
+  EXPECT_EQ(*(*file)->read_at(3, out), 4u);
+  EXPECT_EQ(as_text(out), "3456");
+  EXPECT_EQ(*(*file)->read_at(8, out), 2u);
+  EXPECT_EQ(*(*file)->read_at(100, out), 0u);
+}
+
+TEST_P(StorageConformance, removes_also_what_is_not_there) {
+  ASSERT_TRUE(storage->put("x", {}, Put::always, {}).ok());
+  EXPECT_TRUE(storage->remove("x").ok());
+  EXPECT_TRUE(storage->remove("x").ok());
+  EXPECT_EQ(storage->open("x").error().code, ErrorCode::not_found);
+  EXPECT_TRUE(storage->sync().ok());
+}
+
+TEST_P(StorageConformance, refuses_paths_that_leave_the_root) {
+  for (const char* path : {"", "/etc/passwd", "../x", "a/../../x", "a//b", "./a"}) {
+    EXPECT_EQ(storage->open(path).error().code, ErrorCode::invalid_argument) << path;
+    EXPECT_EQ(storage->create(path, {}).error().code, ErrorCode::invalid_argument) << path;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Local, StorageConformance, testing::Values(&make_local));
+INSTANTIATE_TEST_SUITE_P(Memory, StorageConformance, testing::Values(&memory_storage));
+
+TEST(LocalStorage, truncates_what_a_crash_left_behind) {
+  const auto storage = make_local();
+  const std::string root = storage->name();
+  std::filesystem::create_directories(root);
+  { std::unique_ptr<FILE, int (*)(FILE*)> f(fopen((root + "/x.tmp").c_str(), "w"), &fclose);
+    fputs("stale stale stale", f.get()); }
+  ASSERT_TRUE(storage->put("x", as_bytes("new"), Put::always, {}).ok());
+  EXPECT_EQ(as_text(*read_all(*storage, "x")), "new");
+}
+
+TEST(LocalStorage, goes_on_after_its_directory_vanished) {
+  const auto storage = make_local();
+  ASSERT_TRUE(storage->put("a/x", as_bytes("1"), Put::always, {}).ok());
+  auto half = storage->create("a/y", {});
+  ASSERT_TRUE(half.ok());
+  std::filesystem::remove_all(storage->name());
+  EXPECT_EQ((*half)->commit().error().code, ErrorCode::not_found);
+  EXPECT_TRUE(storage->put("a/x", as_bytes("2"), Put::always, {}).ok());
+}
+
+TEST(OpenStorage, says_which_schemes_it_knows) {
+  EXPECT_TRUE(open_storage("/tmp/x").ok());
+  EXPECT_EQ(open_storage("s3://bucket/x").error().code, ErrorCode::unsupported);
+  EXPECT_EQ(open_storage("").error().code, ErrorCode::invalid_argument);
+}
+
+}  // namespace
+}  // namespace smd::storage

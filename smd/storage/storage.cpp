@@ -1,0 +1,50 @@
+#include "smd/storage/storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace smd::storage {
+
+Result<Bytes> read_all(Storage& storage, std::string_view path) {
+  SMD_TRY(auto file, storage.open(path));
+  SMD_TRY(const uint64_t size, file->size());
+  Bytes bytes(size);
+  SMD_TRY(const size_t got, file->read_at(0, bytes));
+  bytes.resize(got);
+  return bytes;
+}
+
+Status check_path(std::string_view path) {
+  bool bad = path.empty() || path.find('\0') != std::string_view::npos;
+  for (size_t at = 0; at <= path.size();) {
+    const size_t slash = std::min(path.find('/', at), path.size());
+    const std::string_view part = path.substr(at, slash - at);
+    bad = bad || part.empty() || part == "." || part == "..";
+    at = slash + 1;
+  }
+  if (bad) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("'{}' is not a path inside a run.", path)};
+  }
+  return {};
+}
+
+Result<std::shared_ptr<Storage>> open_storage(std::string_view uri) {
+  const size_t scheme = uri.find("://");
+  if (scheme != std::string_view::npos) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("'{}' cannot be used: this version stores runs in local directories only.",
+                             uri)};
+  }
+  if (uri.empty()) {
+    return Error{ErrorCode::invalid_argument, "The output directory must not be empty."};
+  }
+  std::string path(uri);
+  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
+  if (home != nullptr && (path == "~" || path.starts_with("~/"))) path.replace(0, 1, home);
+  return local_storage(std::move(path));
+}
+
+}  // namespace smd::storage

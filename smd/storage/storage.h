@@ -1,0 +1,90 @@
+#pragma once
+
+// Files of one run, wherever they live. Paths are relative to the run's root, with '/' between parts.
+// Every verb can be served by a POSIX directory and by an object store: files appear whole under their
+// final name, nothing is renamed or appended to in place. Implementations are thread-safe; the files
+// they hand out are used by one thread at a time.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "smd/base/bytes.h"
+#include "smd/base/result.h"
+
+namespace smd::storage {
+
+struct FileInfo {
+  std::string path;
+  int64_t size_bytes = 0;
+  int64_t mtime_ns = 0;
+};
+
+// A file being written. Invisible until commit(); destroyed without commit, it leaves nothing behind.
+class WriteFile {
+ public:
+  virtual ~WriteFile() = default;
+  // Appends the pieces in order.
+  virtual Status append(std::span<const ByteSpan> pieces) = 0;
+  // Publishes the file under its final name, replacing an older one. Once only.
+  virtual Status commit() = 0;
+};
+
+class ReadFile {
+ public:
+  virtual ~ReadFile() = default;
+  virtual Result<uint64_t> size() = 0;
+  // Fills `out` from `offset`; fewer bytes than asked for only at the end of the file.
+  virtual Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) = 0;
+};
+
+enum class Put { always, if_absent };
+
+struct CreateOptions {
+  // The file is on stable storage before commit() returns.
+  bool durable = false;
+};
+
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  // What people call this place: a path or a URI.
+  virtual std::string name() const = 0;
+
+  virtual Result<std::unique_ptr<WriteFile>> create(std::string_view path,
+                                                    const CreateOptions& options) = 0;
+  // A small file in one go. With if_absent, false means that it exists already.
+  virtual Result<bool> put(std::string_view path, ByteSpan content, Put when,
+                           const CreateOptions& options) = 0;
+  virtual Result<std::unique_ptr<ReadFile>> open(std::string_view path) = 0;
+  // not_found if there is no such file.
+  virtual Result<FileInfo> stat(std::string_view path) = 0;
+  // All files below `folder` ("" = all), sorted by path, that come after `start_after`.
+  // A folder that does not exist has no files.
+  virtual Result<std::vector<FileInfo>> list(std::string_view folder,
+                                             std::string_view start_after) = 0;
+  // Removing what is not there is a success.
+  virtual Status remove(std::string_view path) = 0;
+  // Everything committed so far is on stable storage when this returns.
+  virtual Status sync() = 0;
+};
+
+// The whole file.
+Result<Bytes> read_all(Storage& storage, std::string_view path);
+
+// Error if a path could leave the root: absolute, empty, or with "." or ".." parts.
+Status check_path(std::string_view path);
+
+// A local directory (created when the first file is) or, later, other schemes.
+Result<std::shared_ptr<Storage>> open_storage(std::string_view uri);
+
+std::shared_ptr<Storage> local_storage(std::string root);
+// In this process only, for tests.
+std::shared_ptr<Storage> memory_storage();
+
+}  // namespace smd::storage
