@@ -1,0 +1,75 @@
+#include "smd/format/index.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace smd::format {
+namespace {
+
+using testing::HasSubstr;
+
+const StepInfo kStep{.step = 7, .mode = Mode::train, .mode_step = 3};
+constexpr std::string_view kFile = "events/000000000007/000000000007_worker_0.tfevents";
+
+TEST(Index, writes_the_very_bytes_of_the_original) {
+  IndexBuilder builder;
+  builder.add_tensor("w", 0, 105);
+  builder.add_tensor("s", 105, 87);
+  EXPECT_EQ(builder.finish(kStep, kFile),
+            "{\"meta\": {\"mode\": \"TRAIN\", \"mode_step\": 3, \"event_file_name\": "
+            "\"events/000000000007/000000000007_worker_0.tfevents\"}, \"tensor_payload\": "
+            "[{\"tensorname\": \"w\", \"start_idx\": 0, \"length\": 105}, {\"tensorname\": \"s\", "
+            "\"start_idx\": 105, \"length\": 87}], \"shape_payload\": []}");
+  EXPECT_TRUE(builder.empty());
+}
+
+TEST(Index, comes_back_with_shapes_and_odd_names) {
+  IndexBuilder builder;
+  builder.add_tensor("a\"b\\\u00e9\U0001F600", 5, 6);
+  builder.add_shape("x", "original/x:0", Shape{2, 3});
+  builder.add_shape("y", "y", Shape{});
+  auto index = parse_index(builder.finish(kStep, kFile), "i.json");
+  ASSERT_TRUE(index.ok()) << index.error().message;
+  EXPECT_EQ(index->mode, Mode::train);
+  EXPECT_EQ(index->mode_step, 3);
+  EXPECT_EQ(index->event_file, kFile);
+  ASSERT_EQ(index->tensors.size(), 1u);
+  EXPECT_EQ(index->tensors[0].name, "a\"b\\\u00e9\U0001F600");
+  EXPECT_EQ(index->tensors[0].offset, 5u);
+  EXPECT_EQ(index->tensors[0].length, 6u);
+  ASSERT_EQ(index->shapes.size(), 2u);
+  EXPECT_EQ(index->shapes[0].original_name, "original/x:0");
+  EXPECT_EQ(index->shapes[0].shape, (Shape{2, 3}));
+  EXPECT_EQ(index->shapes[1].shape, Shape{});
+}
+
+TEST(Index, shapes_alone_need_no_event_file_and_old_files_no_shapes) {
+  IndexBuilder builder;
+  builder.add_shape("x", "x", Shape{1});
+  const std::string text = builder.finish(kStep, "");
+  EXPECT_EQ(text.find("event_file_name"), std::string::npos);
+  EXPECT_TRUE(parse_index(text, "").ok());
+  EXPECT_TRUE(parse_index(R"({"meta": {"mode": "EVAL", "mode_step": 0, "event_file_name": "e"},
+                              "tensor_payload": [], "unknown": {"a": [1]}})", "").ok());
+}
+
+TEST(Index, says_what_is_wrong_and_where) {
+  const char* broken[] = {
+      "", "{", "[]", "null", "{}", R"({"meta": {}})", R"({"meta": {"mode": "TRAIN", "mode_step": 0}})",
+      R"({"meta": {"mode": "TRAIN", "mode_step": -1}, "tensor_payload": []})",
+      R"({"meta": {"mode": "DANCE", "mode_step": 0}, "tensor_payload": []})",
+      R"({"meta": {"mode": "TRAIN", "mode_step": 0}, "tensor_payload": [{"tensorname": "x"}]})",
+      R"({"meta": {"mode": "TRAIN", "mode_step": 0}, "tensor_payload": [{"tensorname": "x", "start_idx": 0, "length": 1}]})",
+      R"({"meta": {"mode": "TRAIN", "mode_step": 0, "event_file_name": "e"}, "tensor_payload": [{"tensorname": "x", "start_idx": -1, "length": 1}]})",
+      R"({"meta": {"mode": "TRAIN", "mode_step": 0}, "shape_payload": [{"tensorname": "x", "shape": [-1]}]})",
+  };
+  for (const char* text : broken) {
+    auto index = parse_index(text, "f.json");
+    ASSERT_FALSE(index.ok()) << text;
+    EXPECT_EQ(index.error().code, ErrorCode::corrupt);
+    EXPECT_THAT(index.error().message, HasSubstr("f.json"));
+  }
+}
+
+}  // namespace
+}  // namespace smd::format
