@@ -4,6 +4,7 @@
 // Thread-safe: any number of producers and consumers.
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -18,11 +19,12 @@ class BoundedQueue final {
  public:
   explicit BoundedQueue(size_t limit) : limit_(limit) {}
 
-  // Waits while the queue holds `limit` or more, so one heavy item may exceed the limit on its own.
-  // False: the queue is closed, the item was dropped.
-  bool push(T item, size_t weight) {
+  // Waits until the item fits under the limit; one that is heavier than the limit fits alone.
+  // False: no room within `timeout`, or the queue is closed; the item was dropped.
+  bool push(T item, size_t weight, std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
-    space_.wait(lock, [&] { return closed_ || weight_ == 0 || weight_ + weight <= limit_; });
+    const auto fits = [&] { return closed_ || weight_ == 0 || weight_ + weight <= limit_; };
+    if (!fits() && !space_.wait_for(lock, timeout, fits)) return false;
     if (closed_) return false;
     items_.emplace_back(std::move(item), weight);
     weight_ += weight;

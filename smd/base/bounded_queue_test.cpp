@@ -8,12 +8,14 @@
 namespace smd {
 namespace {
 
+constexpr std::chrono::seconds kLong{60};
+
 TEST(BoundedQueue, keeps_the_order_and_drains_after_close) {
   BoundedQueue<int> queue(100);
-  EXPECT_TRUE(queue.push(1, 1));
-  EXPECT_TRUE(queue.push(2, 1));
+  EXPECT_TRUE(queue.push(1, 1, kLong));
+  EXPECT_TRUE(queue.push(2, 1, kLong));
   queue.close();
-  EXPECT_FALSE(queue.push(3, 1));
+  EXPECT_FALSE(queue.push(3, 1, kLong));
   EXPECT_EQ(queue.pop()->first, 1);
   EXPECT_EQ(queue.pop()->first, 2);
   EXPECT_FALSE(queue.pop().has_value());
@@ -21,7 +23,7 @@ TEST(BoundedQueue, keeps_the_order_and_drains_after_close) {
 
 TEST(BoundedQueue, admits_one_item_heavier_than_the_limit) {
   BoundedQueue<int> queue(10);
-  EXPECT_TRUE(queue.push(1, 1000));
+  EXPECT_TRUE(queue.push(1, 1000, kLong));
   EXPECT_EQ(queue.peak(), 1000u);
 }
 
@@ -29,7 +31,7 @@ TEST(BoundedQueue, never_holds_more_than_its_limit) {
   BoundedQueue<int> queue(10);
   constexpr int kItems = 2000;
   std::jthread producer([&] {
-    for (int i = 0; i < kItems; ++i) EXPECT_TRUE(queue.push(i, 3));
+    for (int i = 0; i < kItems; ++i) EXPECT_TRUE(queue.push(i, 3, kLong));
     queue.close();
   });
   int expected = 0;
@@ -41,11 +43,20 @@ TEST(BoundedQueue, never_holds_more_than_its_limit) {
   EXPECT_LE(queue.peak(), 10u);
 }
 
+TEST(BoundedQueue, gives_up_when_no_room_comes_in_time) {
+  BoundedQueue<int> queue(1);
+  EXPECT_TRUE(queue.push(1, 1, kLong));
+  EXPECT_FALSE(queue.push(2, 1, std::chrono::milliseconds(1)));
+  EXPECT_EQ(queue.pop()->first, 1);
+  queue.done(1);
+  EXPECT_TRUE(queue.push(3, 1, std::chrono::milliseconds(1)));
+}
+
 TEST(BoundedQueue, close_wakes_a_waiting_producer) {
   BoundedQueue<int> queue(1);
-  EXPECT_TRUE(queue.push(1, 1));
+  EXPECT_TRUE(queue.push(1, 1, kLong));
   std::atomic<bool> pushed{true};
-  std::jthread producer([&] { pushed = queue.push(2, 1); });
+  std::jthread producer([&] { pushed = queue.push(2, 1, kLong); });
   queue.close();
   producer.join();
   EXPECT_FALSE(pushed);

@@ -24,13 +24,14 @@ class [[nodiscard]] Result final {
   // Calling value() on an error, or error() on a value, is a bug and ends the process.
   T& value() & { return *require<0>(); }
   const T& value() const& { return *const_cast<Result*>(this)->template require<0>(); }
-  T&& value() && { return std::move(*require<0>()); }
+  // By value, so that a loop over the content of a temporary is safe.
+  T value() && { return std::move(*require<0>()); }
   Error& error() & { return *require<1>(); }
   const Error& error() const& { return *const_cast<Result*>(this)->template require<1>(); }
 
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

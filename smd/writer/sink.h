@@ -1,0 +1,51 @@
+#pragma once
+
+// Where recorded steps go: one implementation per layout on disk.
+// Called by the writer thread only. Views are valid during the call.
+
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "smd/base/bytes.h"
+#include "smd/base/result.h"
+#include "smd/format/event.h"
+#include "smd/types/step.h"
+
+namespace smd {
+
+// A reduction of a tensor, as it is stored.
+struct StoredReduction {
+  std::string_view name;  // "min", "abs_l2"; points to static memory
+  DType dtype = DType::float64;
+  std::array<std::byte, 8> bits{};
+
+  ByteSpan bytes() const { return ByteSpan(bits).first(size_of(dtype)); }
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+
+  virtual Status begin_step(const StepInfo& step) = 0;
+  // Elements in C order and native byte order. `elements` may be the first part only; the rest follows
+  // through more(), before anything else.
+  virtual Status tensor(const format::TensorHead& head, ByteSpan elements) = 0;
+  virtual Status more(ByteSpan elements) = 0;
+  virtual Status reductions(std::string_view tensor, double wall_secs,
+                            std::span<const StoredReduction> values) = 0;
+  virtual Status strings(const format::TensorHead& head,
+                         std::span<const std::string_view> strings) = 0;
+  virtual Status shape(std::string_view tensor, std::string_view original_name,
+                       std::span<const int64_t> shape) = 0;
+  // Publishes the step: once this returns success, the step is never lost.
+  virtual Status end_step() = 0;
+  // Forgets what the open step has so far. Nothing of it becomes visible.
+  virtual void abandon_step() = 0;
+
+  // A whole file beside the steps: collections, markers.
+  virtual Status put(std::string_view path, std::string_view content) = 0;
+  virtual Status close() = 0;
+};
+
+}  // namespace smd

@@ -1,0 +1,198 @@
+#include "smd/writer/sinks/original.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "smd/format/file_name.h"
+#include "smd/format/index.h"
+#include "smd/tensor/widen.h"
+#include "smd/types/tensor_name.h"
+
+namespace smd {
+namespace {
+
+// Small records gather in memory up to this size before they go to the file.
+constexpr size_t kBufferBytes = size_t{256} << 10;
+// Elements of at most this many bytes are copied into the buffer, longer ones written from where they are.
+constexpr size_t kCopyBytes = size_t{16} << 10;
+
+class OriginalSink final : public Sink {
+ public:
+  explicit OriginalSink(OriginalSinkOptions options) : options_(std::move(options)) {}
+
+  Status begin_step(const StepInfo& step) override {
+    step_ = step;
+    return {};
+  }
+
+  Status tensor(const format::TensorHead& head, ByteSpan elements) override {
+    const auto count = static_cast<uint64_t>(TensorView{.shape = head.shape}.size());
+    const uint64_t bytes = count * size_of(head.dtype);
+    SMD_RETURN_IF_ERROR(open_file());
+    index_.add_tensor(head.name, offset_, format::record_bytes(step_, head, count));
+    format::append_record_start(buffer_, step_, head, count);
+    if (bytes > elements.size()) {  // the rest follows: remember what ends the record
+      pending_ = Pending{.dtype = head.dtype, .left = bytes};
+      format::append_record_end(pending_->end, step_, head);
+      return more(elements);
+    }
+    SMD_RETURN_IF_ERROR(append_elements(head.dtype, elements));
+    format::append_record_end(buffer_, step_, head);
+    offset_ += format::record_bytes(step_, head, count);
+    return flush_if_full();
+  }
+
+  Status more(ByteSpan elements) override {
+    SMD_RETURN_IF_ERROR(append_elements(pending_->dtype, elements));
+    pending_->left -= elements.size();
+    if (pending_->left > 0) return {};
+    buffer_ += pending_->end;
+    pending_.reset();
+    offset_ = written_ + buffer_.size();
+    return flush_if_full();
+  }
+
+  Status reductions(std::string_view tensor, double wall_secs,
+                    std::span<const StoredReduction> values) override {
+    static constexpr int64_t kOne[] = {1};
+    SMD_RETURN_IF_ERROR(open_file());
+    for (const StoredReduction& value : values) {
+      name_.assign(kReductionPrefix).append(value.name).append("/").append(tensor);
+      const size_t start = buffer_.size();
+      format::append_record(
+          buffer_, step_,
+          {.name = name_, .dtype = value.dtype, .shape = kOne, .wall_secs = wall_secs}, value.bytes());
+      add_to_index(name_, buffer_.size() - start);
+    }
+    return flush_if_full();
+  }
+
+  Status strings(const format::TensorHead& head,
+                 std::span<const std::string_view> strings) override {
+    SMD_RETURN_IF_ERROR(open_file());
+    const size_t start = buffer_.size();
+    format::append_string_record(buffer_, step_, head, strings);
+    add_to_index(head.name, buffer_.size() - start);
+    return flush_if_full();
+  }
+
+  Status shape(std::string_view tensor, std::string_view original_name,
+               std::span<const int64_t> shape) override {
+    index_.add_shape(tensor, original_name, shape);
+    return {};
+  }
+
+  Status end_step() override {
+    if (index_.empty()) return {};
+    std::string event_file;
+    if (file_) {
+      SMD_RETURN_IF_ERROR(flush());
+      SMD_RETURN_IF_ERROR(file_->commit());
+      event_file = format::event_file_name(step_.step, options_.worker);
+    }
+    const std::string json = index_.finish(step_, event_file);
+    SMD_RETURN_IF_ERROR(put(format::index_file_name(step_.step, options_.worker), json));
+    abandon_step();
+    return {};
+  }
+
+  void abandon_step() override {
+    file_.reset();
+    buffer_.clear();
+    index_ = {};
+    pending_.reset();
+    offset_ = 0;
+    written_ = 0;
+  }
+
+  Status put(std::string_view path, std::string_view content) override {
+    SMD_RETURN_IF_ERROR(
+        options_.storage->put(path, as_bytes(content), storage::Put::always, create_options()));
+    return {};
+  }
+
+  Status close() override {
+    return options_.durable == Durability::close ? options_.storage->sync() : Status();
+  }
+
+ private:
+  // A tensor whose elements arrive in parts.
+  struct Pending {
+    DType dtype = DType::float32;
+    uint64_t left = 0;
+    std::string end;
+  };
+
+  storage::CreateOptions create_options() const {
+    return {.durable = options_.durable == Durability::step};
+  }
+
+  Status open_file() {
+    if (file_) return {};
+    SMD_TRY(file_, options_.storage->create(format::event_file_name(step_.step, options_.worker),
+                                            create_options()));
+    return {};
+  }
+
+  void add_to_index(std::string_view name, uint64_t length) {
+    index_.add_tensor(name, offset_, length);
+    offset_ += length;
+  }
+
+  Status append_elements(DType dtype, ByteSpan elements) {
+    if (is_stored_widened(dtype)) return append_widened(dtype, elements);
+    if (elements.size() <= kCopyBytes) {
+      buffer_ += as_text(elements);
+      return {};
+    }
+    const ByteSpan pieces[] = {as_bytes(buffer_), elements};
+    SMD_RETURN_IF_ERROR(file_->append(pieces));
+    written_ += buffer_.size() + elements.size();
+    buffer_.clear();
+    return {};
+  }
+
+  Status append_widened(DType dtype, ByteSpan elements) {
+    constexpr size_t kElements = 16 << 10;
+    while (!elements.empty()) {
+      const size_t count = std::min(kElements, elements.size() / size_of(dtype));
+      const ByteSpan part = elements.first(count * size_of(dtype));
+      wide_.resize(count);
+      widen(dtype, part, wide_);
+      buffer_ += as_text(std::as_bytes(std::span(wide_)));
+      SMD_RETURN_IF_ERROR(flush_if_full());
+      elements = elements.subspan(part.size());
+    }
+    return {};
+  }
+
+  Status flush_if_full() { return buffer_.size() >= kBufferBytes ? flush() : Status(); }
+
+  Status flush() {
+    if (buffer_.empty()) return {};
+    SMD_RETURN_IF_ERROR(file_->append({{as_bytes(buffer_)}}));
+    written_ += buffer_.size();
+    buffer_.clear();
+    return {};
+  }
+
+  const OriginalSinkOptions options_;
+  StepInfo step_;
+  std::unique_ptr<storage::WriteFile> file_;  // of the open step, once it has a tensor
+  std::string buffer_;                        // records that are not in the file yet
+  uint64_t written_ = 0;                      // bytes in the file
+  uint64_t offset_ = 0;                       // where the next record starts
+  format::IndexBuilder index_;
+  std::optional<Pending> pending_;
+  std::string name_;
+  std::vector<float> wide_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> original_sink(OriginalSinkOptions options) {
+  return std::make_unique<OriginalSink>(std::move(options));
+}
+
+}  // namespace smd

@@ -1,0 +1,118 @@
+#include "smd/writer/sinks/original.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "smd/format/file_name.h"
+#include "smd/format/index.h"
+
+namespace smd {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr StepInfo kStep{.step = 1000, .mode = Mode::eval, .mode_step = 3};
+
+class OriginalSinkTest : public testing::Test {
+ protected:
+  std::shared_ptr<storage::Storage> storage = storage::memory_storage();
+  std::unique_ptr<Sink> sink = original_sink({.storage = storage, .worker = "worker_0"});
+
+  std::vector<std::string> paths() {
+    std::vector<std::string> out;
+    for (const auto& file : *storage->list("", "")) out.push_back(file.path);
+    return out;
+  }
+  // The tensor at an index entry of the step.
+  format::Event read(size_t entry) {
+    const auto text = *storage::read_all(*storage, format::index_file_name(kStep.step, "worker_0"));
+    const auto index = format::parse_index(as_text(text), "");
+    EXPECT_TRUE(index.ok());
+    const auto file = *storage::read_all(*storage, index->event_file);
+    const auto& at = index->tensors[entry];
+    const auto record =
+        format::parse_record(ByteSpan(file).subspan(at.offset, at.length), at.offset);
+    EXPECT_TRUE(record.ok()) << record.error().message;
+    EXPECT_EQ(record->size_bytes, at.length);
+    auto event = format::parse_event(record->payload);
+    EXPECT_TRUE(event.ok()) << event.error().message;
+    EXPECT_EQ(event->name, at.name);
+    EXPECT_EQ(event->step, kStep);
+    return std::move(*event);
+  }
+};
+
+TEST_F(OriginalSinkTest, publishes_the_event_file_and_then_the_index) {
+  const float x[] = {1, 2};
+  const Shape shape = {2};
+  ASSERT_TRUE(sink->begin_step(kStep).ok());
+  ASSERT_TRUE(sink->tensor({.name = "x", .shape = shape}, std::as_bytes(std::span(x))).ok());
+  EXPECT_THAT(paths(), ElementsAre());
+  ASSERT_TRUE(sink->end_step().ok());
+  EXPECT_THAT(paths(), ElementsAre("events/000000001000/000000001000_worker_0.tfevents",
+                                   "index/000000001/000000001000_worker_0.json"));
+  EXPECT_EQ(read(0).tensor->shape, shape);
+}
+
+TEST_F(OriginalSinkTest, parts_of_a_large_tensor_join_and_offsets_stay_right) {
+  std::vector<double> big(100'000);
+  for (size_t i = 0; i < big.size(); ++i) big[i] = static_cast<double>(i);
+  const Shape shape = {100, 1000};
+  const ByteSpan bytes = std::as_bytes(std::span(big));
+  const StoredReduction min{.name = "abs_min", .dtype = DType::float64};
+  ASSERT_TRUE(sink->begin_step(kStep).ok());
+  ASSERT_TRUE(sink->reductions("big", 1.5, {{min}}).ok());
+  ASSERT_TRUE(sink->tensor({.name = "big", .dtype = DType::float64, .shape = shape}, bytes.first(8)).ok());
+  ASSERT_TRUE(sink->more(bytes.subspan(8, 400'000)).ok());
+  ASSERT_TRUE(sink->more(bytes.subspan(400'008)).ok());
+  ASSERT_TRUE(sink->reductions("big", 1.5, {{min}}).ok());
+  const Shape two = {2};
+  ASSERT_TRUE(sink->strings({.name = "names", .shape = two}, {{"a", "\u00e4"}}).ok());
+  ASSERT_TRUE(sink->end_step().ok());
+  EXPECT_EQ(read(0).name, "smdebug/reductions/abs_min/big");
+  EXPECT_EQ(as_text(read(1).tensor->elements), as_text(bytes));
+  EXPECT_EQ(read(2).wall_secs, 1.5);
+  EXPECT_THAT(read(3).tensor->strings, ElementsAre("a", "\u00e4"));
+}
+
+TEST_F(OriginalSinkTest, widens_what_the_original_cannot_read_also_in_parts) {
+  Bytes elements(100'000);
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = static_cast<std::byte>(i * 7);
+  for (DType dtype : {DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2}) {
+    const Shape shape = {static_cast<int64_t>(elements.size() / size_of(dtype))};
+    ASSERT_TRUE(sink->begin_step(kStep).ok());
+    ASSERT_TRUE(sink->tensor({.name = "x", .dtype = dtype, .shape = shape}, ByteSpan(elements).first(50'002)).ok());
+    ASSERT_TRUE(sink->more(ByteSpan(elements).subspan(50'002)).ok());
+    ASSERT_TRUE(sink->end_step().ok());
+    EXPECT_EQ(read(0).tensor->dtype, dtype);
+    EXPECT_EQ(read(0).tensor->elements, elements);
+  }
+}
+
+TEST_F(OriginalSinkTest, a_step_with_shapes_only_has_no_event_file) {
+  ASSERT_TRUE(sink->begin_step(kStep).ok());
+  ASSERT_TRUE(sink->shape("x", "x", Shape{3}).ok());
+  ASSERT_TRUE(sink->end_step().ok());
+  EXPECT_THAT(paths(), ElementsAre("index/000000001/000000001000_worker_0.json"));
+}
+
+TEST_F(OriginalSinkTest, an_abandoned_step_leaves_nothing_and_the_next_one_is_whole) {
+  const float x = 1;
+  ASSERT_TRUE(sink->begin_step(kStep).ok());
+  ASSERT_TRUE(sink->tensor({.name = "lost"}, std::as_bytes(std::span(&x, 1))).ok());
+  sink->abandon_step();
+  EXPECT_THAT(paths(), ElementsAre());
+  ASSERT_TRUE(sink->begin_step(kStep).ok());
+  ASSERT_TRUE(sink->tensor({.name = "kept"}, std::as_bytes(std::span(&x, 1))).ok());
+  ASSERT_TRUE(sink->end_step().ok());
+  EXPECT_EQ(read(0).name, "kept");
+}
+
+TEST_F(OriginalSinkTest, an_empty_step_writes_nothing) {
+  ASSERT_TRUE(sink->begin_step(kStep).ok());
+  ASSERT_TRUE(sink->end_step().ok());
+  EXPECT_THAT(paths(), ElementsAre());
+}
+
+}  // namespace
+}  // namespace smd

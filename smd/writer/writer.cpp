@@ -1,0 +1,308 @@
+#include "smd/writer/writer.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "smd/base/bounded_queue.h"
+
+namespace smd {
+namespace {
+
+// Unused snapshot blocks kept for reuse.
+constexpr size_t kKeptBlocks = 64;
+// A batch is handed over when it reaches this size, long before a step ends.
+constexpr size_t kBatchBytes = kBlockBytes;
+
+// Signals belong to the threads of the program that we are a guest in.
+class SignalsBlocked final {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
+}  // namespace
+
+struct Writer::Shared {
+  Shared(std::unique_ptr<Sink> s, size_t limit) : sink(std::move(s)), queue(limit) {}
+
+  std::unique_ptr<Sink> sink;  // writer thread only
+  BoundedQueue<Batch> queue;
+
+  std::mutex mutex;  // guards everything below
+  std::condition_variable changed;
+  std::optional<Error> first_error;
+  std::optional<Error> new_error;
+  int64_t lost_steps = 0;
+  int64_t committed_steps = 0;
+  uint64_t progress = 0;
+  bool finished = false;
+
+  void report(Error error) {
+    std::lock_guard lock(mutex);
+    if (!first_error) first_error = error;
+    if (!new_error) new_error = std::move(error);
+  }
+  void lose_step() {
+    std::lock_guard lock(mutex);
+    ++lost_steps;
+  }
+};
+
+namespace {
+
+// Applies commands to the sink; a failure costs the open step and no other. Writer thread only.
+class Executor final {
+ public:
+  template <typename Shared>
+  void run(Shared& shared, const Command& command) {
+    Sink& sink = *shared.sink;
+    if (std::holds_alternative<PutFile>(command)) {
+      const auto& file = std::get<PutFile>(command);
+      if (Status status = sink.put(file.path, file.content); !status.ok()) {
+        shared.report(std::move(status.error()));
+      }
+      return;
+    }
+    if (std::holds_alternative<BeginStep>(command)) {
+      if (open_) fail(shared, std::nullopt);  // its end was dropped
+      open_ = true;
+      broken_ = false;
+    }
+    if (!open_ || broken_) {
+      if (std::holds_alternative<EndStep>(command)) open_ = false;
+      return;
+    }
+    if (Status status = apply(sink, command); !status.ok()) {
+      fail(shared, std::move(status.error()));
+      if (std::holds_alternative<EndStep>(command)) open_ = false;
+      return;
+    }
+    if (std::holds_alternative<EndStep>(command)) {
+      open_ = false;
+      std::lock_guard lock(shared.mutex);
+      ++shared.committed_steps;
+    }
+  }
+
+  template <typename Shared>
+  void finish(Shared& shared) {
+    if (open_ && !broken_) fail(shared, std::nullopt);
+    if (Status status = shared.sink->close(); !status.ok()) shared.report(std::move(status.error()));
+  }
+
+ private:
+  static Status apply(Sink& sink, const Command& command) {
+    if (auto* c = std::get_if<TensorData>(&command)) return sink.tensor(c->head, c->elements);
+    if (auto* c = std::get_if<MoreData>(&command)) return sink.more(c->elements);
+    if (auto* c = std::get_if<ReductionData>(&command)) {
+      return sink.reductions(c->tensor, c->wall_secs, c->values);
+    }
+    if (auto* c = std::get_if<StringData>(&command)) return sink.strings(c->head, c->strings);
+    if (auto* c = std::get_if<ShapeData>(&command)) {
+      return sink.shape(c->tensor, c->original_name, c->shape);
+    }
+    if (auto* c = std::get_if<BeginStep>(&command)) return sink.begin_step(c->step);
+    return sink.end_step();
+  }
+
+  template <typename Shared>
+  void fail(Shared& shared, std::optional<Error> error) {
+    shared.sink->abandon_step();
+    if (!broken_) shared.lose_step();
+    broken_ = true;
+    if (error) shared.report(std::move(*error));
+  }
+
+  bool open_ = false;
+  bool broken_ = false;
+};
+
+}  // namespace
+
+Writer::Writer(std::unique_ptr<Sink> sink, const WriterOptions& options)
+    : options_(options),
+      pool_(std::make_shared<BlockPool>(kKeptBlocks)),
+      batch_(pool_),
+      shared_(std::make_shared<Shared>(std::move(sink), options.max_queue_bytes)) {}
+
+Writer::~Writer() { (void)close(); }
+
+void Writer::run(std::shared_ptr<Shared> shared) {
+  pthread_setname_np(pthread_self(), "smdebug-writer");
+  Executor executor;
+  while (auto item = shared->queue.pop()) {
+    {
+      const Batch batch = std::move(item->first);
+      for (const Command& command : batch.commands()) executor.run(*shared, command);
+    }
+    shared->queue.done(item->second);
+    {
+      std::lock_guard lock(shared->mutex);
+      ++shared->progress;
+    }
+    shared->changed.notify_all();
+  }
+  executor.finish(*shared);
+  {
+    std::lock_guard lock(shared->mutex);
+    shared->finished = true;
+  }
+  shared->changed.notify_all();
+}
+
+void Writer::flush() {
+  if (batch_.empty()) return;
+  if (!started_) {
+    const SignalsBlocked inherited_by_the_thread;
+    std::thread(&Writer::run, shared_).detach();
+    started_ = true;
+  }
+  const size_t weight = std::max<size_t>(batch_.weight(), 1);
+  Batch full = std::exchange(batch_, Batch(pool_));
+  const auto wait = stalled_ ? std::chrono::milliseconds(0) : options_.max_wait;
+  if (shared_->queue.push(std::move(full), weight, wait)) {
+    stalled_ = false;
+    return;
+  }
+  if (!stalled_) {
+    shared_->report({ErrorCode::io,
+                     fmt::format("Writing is too slow: {} bytes are pending and none was written for "
+                                 "{} s; the step is dropped.",
+                                 options_.max_queue_bytes, options_.max_wait.count() / 1000)});
+  }
+  stalled_ = true;
+  dropping_ = true;
+}
+
+void Writer::flush_if_large() {
+  if (batch_.weight() >= kBatchBytes && batch_.room() < kBlockBytes / 16) flush();
+}
+
+void Writer::begin_step(const StepInfo& step) {
+  dropping_ = false;
+  batch_.add(BeginStep{step});
+}
+
+void Writer::tensor(std::string_view name, const TensorView& view, double wall_secs) {
+  if (dropping_) return;
+  const format::TensorHead head{.name = batch_.copy(name),
+                                .dtype = view.dtype,
+                                .shape = batch_.copy(view.shape),
+                                .wall_secs = wall_secs};
+  const auto item = static_cast<int64_t>(size_of(view.dtype));
+  const int64_t count = view.size();
+  int64_t done = 0;
+  do {
+    // At least a few elements, so that a nearly full block does not make tiny parts.
+    const auto room = static_cast<int64_t>(batch_.room()) / item;
+    const int64_t part = std::min(count - done, room >= 1024 ? room : static_cast<int64_t>(kBlockBytes) / item);
+    const auto memory = batch_.reserve(static_cast<size_t>(part * item));
+    gather(view, done, memory);
+    if (done == 0) {
+      batch_.add(TensorData{head, memory});
+    } else {
+      batch_.add(MoreData{memory});
+    }
+    done += part;
+    if (done < count) flush();
+  } while (done < count && !dropping_);
+  flush_if_large();
+}
+
+void Writer::tensor(std::string_view name, const OwnedTensor& tensor, double wall_secs) {
+  if (dropping_) return;
+  const TensorView view = tensor.view();
+  batch_.keep(tensor.owner, view.bytes().size());
+  batch_.add(TensorData{{.name = batch_.copy(name),
+                         .dtype = tensor.dtype,
+                         .shape = batch_.copy(view.shape),
+                         .wall_secs = wall_secs},
+                        view.bytes()});
+  if (view.bytes().size() >= kBatchBytes) flush();
+}
+
+void Writer::reductions(std::string_view tensor, double wall_secs,
+                        std::span<const StoredReduction> values) {
+  if (dropping_) return;
+  batch_.add(ReductionData{batch_.copy(tensor), wall_secs, batch_.copy(values)});
+  flush_if_large();
+}
+
+void Writer::strings(std::string_view name, std::span<const int64_t> shape,
+                     std::span<const std::string_view> strings, double wall_secs) {
+  if (dropping_) return;
+  std::vector<std::string_view> copies;
+  copies.reserve(strings.size());
+  for (std::string_view text : strings) copies.push_back(batch_.copy(text));
+  batch_.add(StringData{{.name = batch_.copy(name), .shape = batch_.copy(shape), .wall_secs = wall_secs},
+                        batch_.copy(std::span<const std::string_view>(copies))});
+  flush_if_large();
+}
+
+void Writer::shape(std::string_view tensor, std::string_view original_name,
+                   std::span<const int64_t> shape) {
+  if (dropping_) return;
+  batch_.add(ShapeData{batch_.copy(tensor), batch_.copy(original_name), batch_.copy(shape)});
+  flush_if_large();
+}
+
+void Writer::end_step() {
+  if (!dropping_) batch_.add(EndStep{});
+  flush();
+}
+
+void Writer::put(std::string_view path, std::string_view content) {
+  batch_.add(PutFile{batch_.copy(path), batch_.copy(content)});
+  flush();
+}
+
+std::optional<Error> Writer::take_error() {
+  std::lock_guard lock(shared_->mutex);
+  return std::exchange(shared_->new_error, std::nullopt);
+}
+
+Status Writer::close() {
+  flush();
+  shared_->queue.close();
+  std::unique_lock lock(shared_->mutex);
+  while (started_ && !shared_->finished) {
+    const uint64_t seen = shared_->progress;
+    const bool moved = shared_->changed.wait_for(lock, options_.max_wait, [&] {
+      return shared_->finished || shared_->progress != seen;
+    });
+    if (!moved) {
+      return Error{ErrorCode::io,
+                   fmt::format("Closing gave up: nothing was written for {} s; what is pending is lost.",
+                               options_.max_wait.count() / 1000)};
+    }
+  }
+  if (!shared_->first_error) return {};
+  Error error = *shared_->first_error;
+  if (shared_->lost_steps > 0) {
+    error.message += fmt::format(" ({} step{} could not be saved.)", shared_->lost_steps,
+                                 shared_->lost_steps == 1 ? "" : "s");
+  }
+  return error;
+}
+
+int64_t Writer::committed_steps() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->committed_steps;
+}
+
+size_t Writer::peak_queue_bytes() const { return shared_->queue.peak(); }
+
+}  // namespace smd

@@ -1,0 +1,74 @@
+#pragma once
+
+// Moves steps from the training thread to a sink on a thread of its own.
+// The caller's side is used by one thread at a time; it snapshots and returns, and waits only when
+// max_queue_bytes are pending, at most max_wait. No method touches a file.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "smd/tensor/tensor_view.h"
+#include "smd/writer/batch.h"
+#include "smd/writer/sink.h"
+
+namespace smd {
+
+struct WriterOptions {
+  size_t max_queue_bytes = size_t{1} << 30;
+  // How long one call may wait for a full queue, and close() for a sink that makes no progress.
+  std::chrono::milliseconds max_wait{30'000};
+};
+
+class Writer final {
+ public:
+  Writer(std::unique_ptr<Sink> sink, const WriterOptions& options);
+  // Closes without reporting.
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void begin_step(const StepInfo& step);
+  // Copies the elements before it returns.
+  void tensor(std::string_view name, const TensorView& view, double wall_secs);
+  // Keeps the owner until the elements are written.
+  void tensor(std::string_view name, const OwnedTensor& tensor, double wall_secs);
+  void reductions(std::string_view tensor, double wall_secs, std::span<const StoredReduction> values);
+  void strings(std::string_view name, std::span<const int64_t> shape,
+               std::span<const std::string_view> strings, double wall_secs);
+  void shape(std::string_view tensor, std::string_view original_name, std::span<const int64_t> shape);
+  // Hands the step over; it becomes visible when the writer thread has published it.
+  void end_step();
+  void put(std::string_view path, std::string_view content);
+
+  // An error that happened since the last call: what failed first and what was lost.
+  std::optional<Error> take_error();
+
+  // Writes what is pending and ends the thread. The first error of the writer's life, if any.
+  // A second call returns the same.
+  Status close();
+
+  // Steps published so far.
+  int64_t committed_steps() const;
+  // Greatest number of bytes that were ever pending.
+  size_t peak_queue_bytes() const;
+
+ private:
+  struct Shared;  // lives as long as either thread needs it
+  static void run(std::shared_ptr<Shared> shared);
+
+  void flush();
+  void flush_if_large();
+
+  const WriterOptions options_;
+  std::shared_ptr<BlockPool> pool_;
+  Batch batch_;
+  std::shared_ptr<Shared> shared_;
+  bool started_ = false;
+  bool dropping_ = false;  // the open step lost a batch: its rest is of no use
+  bool stalled_ = false;   // the last batch found no room: do not wait again until one does
+};
+
+}  // namespace smd

@@ -1,0 +1,180 @@
+#include "smd/writer/writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <numeric>
+
+#include "smd/format/index.h"
+#include "smd/writer/sinks/original.h"
+
+namespace smd {
+namespace {
+
+using testing::HasSubstr;
+
+StepInfo step_info(Step step) { return {.step = step, .mode = Mode::train, .mode_step = step}; }
+
+// Counts what arrives; fails or waits where a test asks for it. Shared with the writer thread.
+struct Probe {
+  std::atomic<int> steps{0};
+  std::atomic<int> abandoned{0};
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<int64_t> fail_at_step{-1};
+  std::latch* gate = nullptr;  // waited for in begin_step
+};
+
+class ProbeSink final : public Sink {
+ public:
+  explicit ProbeSink(std::shared_ptr<Probe> probe) : probe_(std::move(probe)) {}
+  Status begin_step(const StepInfo& step) override {
+    if (probe_->gate != nullptr) probe_->gate->wait();
+    step_ = step.step;
+    return {};
+  }
+  Status tensor(const format::TensorHead&, ByteSpan elements) override { return more(elements); }
+  Status more(ByteSpan elements) override {
+    if (step_ == probe_->fail_at_step) return Error{ErrorCode::io, "No space left: x"};
+    probe_->bytes += elements.size();
+    return {};
+  }
+  Status reductions(std::string_view, double, std::span<const StoredReduction>) override { return {}; }
+  Status strings(const format::TensorHead&, std::span<const std::string_view>) override { return {}; }
+  Status shape(std::string_view, std::string_view, std::span<const int64_t>) override { return {}; }
+  Status end_step() override {
+    ++probe_->steps;
+    return {};
+  }
+  void abandon_step() override { ++probe_->abandoned; }
+  Status put(std::string_view, std::string_view) override { return {}; }
+  Status close() override { return {}; }
+
+ private:
+  std::shared_ptr<Probe> probe_;
+  Step step_ = -1;
+};
+
+struct Floats {
+  explicit Floats(size_t n) : values(n), shape{static_cast<int64_t>(n)} {
+    std::iota(values.begin(), values.end(), 0.0f);
+  }
+  TensorView view() const { return {.data = values.data(), .dtype = DType::float32, .shape = shape}; }
+  std::vector<float> values;
+  Shape shape;
+};
+
+class WriterTest : public testing::Test {
+ protected:
+  std::shared_ptr<Probe> probe = std::make_shared<Probe>();
+  Writer make(WriterOptions options = {}) { return Writer(std::make_unique<ProbeSink>(probe), options); }
+};
+
+TEST_F(WriterTest, large_and_small_tensors_arrive_whole) {
+  auto storage = storage::memory_storage();
+  Writer writer(original_sink({.storage = storage, .worker = "w"}), {});
+  const Floats big(3'000'001);
+  const Floats small(3);
+  for (Step step = 0; step < 3; ++step) {
+    writer.begin_step(step_info(step));
+    writer.tensor("small", small.view(), 0);
+    writer.tensor("big", big.view(), 0);
+    writer.tensor("owned", own(std::vector<float>(big.values), DType::float32, big.shape), 0);
+    writer.end_step();
+  }
+  ASSERT_TRUE(writer.close().ok());
+  EXPECT_EQ(writer.committed_steps(), 3);
+  for (Step step = 0; step < 3; ++step) {
+    const auto text = *storage::read_all(*storage, "index/000000000/00000000000" + std::to_string(step) + "_w.json");
+    const auto index = *format::parse_index(as_text(text), "");
+    const auto file = *storage::read_all(*storage, index.event_file);
+    ASSERT_EQ(index.tensors.size(), 3u);
+    for (const auto& at : index.tensors) {
+      const auto record = format::parse_record(ByteSpan(file).subspan(at.offset, at.length), 0);
+      ASSERT_TRUE(record.ok()) << record.error().message;
+      const auto event = format::parse_event(record->payload);
+      const auto& expected = at.name == "small" ? small.values : big.values;
+      EXPECT_EQ(as_text(event->tensor->elements), as_text(std::as_bytes(std::span(expected)))) << at.name;
+    }
+  }
+}
+
+TEST_F(WriterTest, a_snapshot_is_taken_before_the_call_returns) {
+  auto storage = storage::memory_storage();
+  Writer writer(original_sink({.storage = storage, .worker = "w"}), {});
+  Floats x(1000);
+  writer.begin_step(step_info(0));
+  writer.tensor("x", x.view(), 0);
+  std::fill(x.values.begin(), x.values.end(), -1.0f);
+  writer.end_step();
+  ASSERT_TRUE(writer.close().ok());
+  const auto file = *storage::read_all(*storage, "events/000000000000/000000000000_w.tfevents");
+  const auto event = format::parse_event(format::parse_record(file, 0)->payload);
+  EXPECT_EQ(load_le<float>(event->tensor->elements.data() + 4 * 999), 999.0f);
+}
+
+TEST_F(WriterTest, a_failed_step_costs_no_other_and_is_reported_once_and_by_close) {
+  probe->fail_at_step = 1;
+  Writer writer = make();
+  const Floats x(10);
+  for (Step step = 0; step < 4; ++step) {
+    writer.begin_step(step_info(step));
+    writer.tensor("x", x.view(), 0);
+    writer.tensor("y", x.view(), 0);
+    writer.end_step();
+  }
+  auto closed = writer.close();
+  ASSERT_FALSE(closed.ok());
+  EXPECT_THAT(closed.error().message, HasSubstr("No space left"));
+  EXPECT_THAT(closed.error().message, HasSubstr("1 step could not be saved"));
+  EXPECT_EQ(writer.take_error()->code, ErrorCode::io);
+  EXPECT_FALSE(writer.take_error().has_value());
+  EXPECT_FALSE(writer.close().ok());
+  EXPECT_EQ(probe->steps, 3);
+  EXPECT_EQ(probe->abandoned, 1);
+}
+
+TEST_F(WriterTest, pending_bytes_stay_below_the_limit) {
+  constexpr size_t kLimit = size_t{8} << 20;
+  Writer writer = make({.max_queue_bytes = kLimit});
+  const Floats x(1 << 20);
+  for (Step step = 0; step < 40; ++step) {
+    writer.begin_step(step_info(step));
+    writer.tensor("x", x.view(), 0);
+    writer.end_step();
+  }
+  ASSERT_TRUE(writer.close().ok());
+  EXPECT_LE(writer.peak_queue_bytes(), kLimit);
+  EXPECT_EQ(probe->bytes, 40u * (4u << 20));
+}
+
+TEST_F(WriterTest, a_stuck_sink_costs_the_wait_once_and_then_drops_steps) {
+  std::latch gate(1);
+  probe->gate = &gate;
+  Writer writer = make({.max_queue_bytes = 4u << 20, .max_wait = std::chrono::milliseconds(20)});
+  const Floats x(1 << 20);
+  for (Step step = 0; step < 20; ++step) {
+    writer.begin_step(step_info(step));
+    writer.tensor("x", x.view(), 0);
+    writer.end_step();
+  }
+  ASSERT_TRUE(writer.take_error().has_value());
+  EXPECT_FALSE(writer.take_error().has_value());
+  EXPECT_THAT(writer.close().error().message, HasSubstr("gave up"));
+  gate.count_down();
+  // The sink is free again: what was accepted is finished, nothing of a torn step is.
+  while (!writer.close().ok() && writer.close().error().message.find("gave up") != std::string::npos) {}
+  EXPECT_THAT(writer.close().error().message, HasSubstr("too slow"));
+  EXPECT_LE(probe->steps, 2);
+}
+
+TEST_F(WriterTest, closing_an_unused_writer_starts_no_thread) {
+  Writer writer = make();
+  EXPECT_TRUE(writer.close().ok());
+  EXPECT_TRUE(writer.close().ok());
+  EXPECT_EQ(writer.committed_steps(), 0);
+}
+
+}  // namespace
+}  // namespace smd
