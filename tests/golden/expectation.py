@@ -47,7 +47,7 @@ def quantized(name: str, label: str, base: str, code: int) -> Tensor:
 
 def collection(name: str, *patterns: str, **fields: Any) -> dict:
     """A collection as its file describes it, without configuration unless given."""
-    plain = {"tensor_names": [], "reduction_config": None, "save_config": None}
+    plain: dict[str, Any] = {"tensor_names": [], "reduction_config": None, "save_config": None}
     return {
         "name": name,
         "include_regex": list(patterns),
@@ -64,7 +64,7 @@ def reduction_config(reductions: str = "", raw: bool = False, shape: bool = Fals
 
 def save_config_mode(interval: int, **fields: Any) -> dict:
     """The saving plan of one mode as a collections file describes it."""
-    plain = {"save_steps": [], "start_step": 0, "end_step": None}
+    plain: dict[str, Any] = {"save_steps": [], "start_step": 0, "end_step": None}
     return {"save_interval": interval, **plain, **fields}
 
 

@@ -110,13 +110,13 @@ def dtype_tensors() -> list[Tensor]:
         tensors.append(tensor(f"dtype/{name}", np.array(values, dtype=name).reshape(2, 4)))
     for bits in (8, 16, 32, 64):
         for name in (f"int{bits}", f"uint{bits}"):
-            info = np.iinfo(name)
-            values = [info.min, 0, 1, info.max]
-            tensors.append(tensor(f"dtype/{name}", np.array(values, dtype=name).reshape(2, 2)))
+            limits = np.iinfo(name)
+            whole = np.array([limits.min, 0, 1, limits.max], dtype=name)
+            tensors.append(tensor(f"dtype/{name}", whole.reshape(2, 2)))
     tensors.append(tensor("dtype/bool", np.array([[True, False], [False, True]])))
     for name in ("complex64", "complex128"):
-        values = np.array([1 + 2j, -0.5j, complex(np.nan, np.inf)], dtype=name)
-        tensors.append(tensor(f"dtype/{name}", values))
+        pairs = np.array([1 + 2j, -0.5j, complex(np.nan, np.inf)], dtype=name)
+        tensors.append(tensor(f"dtype/{name}", pairs))
     return tensors
 
 

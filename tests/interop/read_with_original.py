@@ -40,10 +40,10 @@ def failure(error: BaseException) -> dict:
     return {"error": type(error).__name__, "message": str(error)}
 
 
-def attempt(action: Callable[[], Any]) -> Any:
-    """The result of `action`, or its error as a document."""
+def attempt(action: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """The result of the call, or its error as a document."""
     try:
-        return action()
+        return action(*args, **options)
     except Exception as error:
         return failure(error)
 
@@ -57,6 +57,11 @@ def describe(value: Any) -> dict:
     if array.dtype.kind in "UO":
         return {**head, "dtype": "string", "strings": array.ravel().tolist()}
     return {**head, "hex": array.tobytes().hex()}
+
+
+def describe_value(tensor: Any, step: int, mode: Any, worker: str) -> dict:
+    """The raw value of one tensor at one step."""
+    return describe(tensor.value(step, mode=mode, worker=worker))
 
 
 def describe_reductions(tensor: Any, step: int, mode: Any, worker: str) -> list[dict]:
@@ -75,7 +80,7 @@ def stored_shape(tensor: Any, step: int, mode: Any, worker: str) -> list[int]:
 
 def describe_tensor_step(tensor: Any, step: int, mode: Any) -> list[dict]:
     """One entry for each worker that has the tensor at this step of this mode."""
-    workers = attempt(lambda: tensor.workers(step, mode=mode))
+    workers = attempt(tensor.workers, step, mode=mode)
     if isinstance(workers, dict):
         return [{"mode": mode.name, "mode_step": step, "worker": None, **workers}]
     return [
@@ -83,9 +88,9 @@ def describe_tensor_step(tensor: Any, step: int, mode: Any) -> list[dict]:
             "mode": mode.name,
             "mode_step": step,
             "worker": worker,
-            "value": attempt(lambda w=worker: describe(tensor.value(step, mode=mode, worker=w))),
-            "shape": attempt(lambda w=worker: stored_shape(tensor, step, mode, w)),
-            "reductions": attempt(lambda w=worker: describe_reductions(tensor, step, mode, w)),
+            "value": attempt(describe_value, tensor, step, mode, worker),
+            "shape": attempt(stored_shape, tensor, step, mode, worker),
+            "reductions": attempt(describe_reductions, tensor, step, mode, worker),
         }
         for worker in workers
     ]
@@ -96,10 +101,10 @@ def describe_tensor(trial: Any, name: str, own_steps: list[tuple[Any, int]]) -> 
     tensor = trial.tensor(name)
     entries: list[dict] = []
     for mode, step in own_steps:
-        held = attempt(lambda m=mode: tensor.steps(mode=m, show_incomplete_steps=True))
+        held = attempt(tensor.steps, mode=mode, show_incomplete_steps=True)
         if isinstance(held, list) and step in held:
             entries += describe_tensor_step(tensor, step, mode)
-    return {"steps": attempt(lambda: tensor.steps()), "entries": entries}
+    return {"steps": attempt(tensor.steps), "entries": entries}
 
 
 def describe_trial(path: str) -> dict:
@@ -117,7 +122,7 @@ def describe_trial(path: str) -> dict:
         "ended": trial.loaded_all_steps,
         "last_complete_step": trial.last_complete_step,
         "modes": sorted(mode.name for mode in trial.modes()),
-        "steps": {mode.name: attempt(lambda m=mode: trial.steps(mode=m)) for mode in ModeKeys},
+        "steps": {mode.name: attempt(trial.steps, mode=mode) for mode in ModeKeys},
         "known_steps": known,
         "own_steps": {str(g): [m.name, s] for g, (m, s) in zip(known, own_steps, strict=True)},
         "collections": {n: c.to_json_dict() for n, c in sorted(trial.collections().items())},
