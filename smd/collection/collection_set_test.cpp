@@ -125,8 +125,8 @@ TEST(CollectionSet, other_top_level_keys_are_refused) {
   const auto set = CollectionSet::from_json(R"({"collections": {}, "_mete": {}})", "/run/x.json");
   ASSERT_FALSE(set.ok());
   EXPECT_EQ(set.error().code, ErrorCode::invalid_argument);
-  EXPECT_THAT(set.error().message, AllOf(HasSubstr("'_mete'"), 
-                                         EndsWith("Did you mean '_meta'? See /run/x.json.")));
+  EXPECT_THAT(set.error().message,
+              AllOf(HasSubstr("'_mete'"), EndsWith("Did you mean '_meta'? See /run/x.json.")));
 }
 
 TEST(CollectionSet, errors_end_with_the_file_name) {
