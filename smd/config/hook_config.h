@@ -1,0 +1,88 @@
+#pragma once
+
+// Everything a hook can be told: by its constructor, or by the JSON file of a training job.
+// Plain values; parsing is a pure function. Patterns are checked where they are compiled.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "smd/base/json.h"
+#include "smd/base/result.h"
+#include "smd/config/reduction_config.h"
+#include "smd/config/save_config.h"
+
+namespace smd {
+
+inline constexpr std::string_view kDefaultOutDir = "/opt/ml/output/tensors";
+
+// Which processes of a distributed job write.
+enum class IncludeWorkers { one, all };
+// When written data is forced to the disk.
+enum class Durability { off, step, close };
+
+std::string_view name_of(IncludeWorkers workers);
+std::string_view name_of(Durability durability);
+
+// From the names above; the error names the nearest choice. `key` names the value in messages.
+Result<IncludeWorkers> parse_include_workers(std::string_view text,
+                                             std::string_view key = "include_workers");
+Result<Durability> parse_durability(std::string_view text, std::string_view key = "durable");
+
+struct CollectionConfig {
+  std::string name = {};
+  std::vector<std::string> include_regex = {};
+  std::vector<std::string> exclude_regex = {};
+  std::optional<bool> save_histogram = {};
+  std::optional<SaveConfig> save_config = {};            // nullopt: the hook's
+  std::optional<ReductionConfig> reduction_config = {};  // nullopt: the hook's
+
+  bool operator==(const CollectionConfig&) const = default;
+};
+
+struct HookConfig {
+  std::string out_dir = {};
+  bool export_tensorboard = false;
+  std::optional<std::string> tensorboard_dir = {};
+  bool dry_run = false;
+  bool save_all = false;
+  std::vector<std::string> include_regex = {};
+  std::vector<std::string> exclude_regex = {};
+  std::vector<std::string> include_collections = {};  // in order of mention, no duplicates
+  IncludeWorkers include_workers = IncludeWorkers::one;
+  Durability durable = Durability::off;
+  std::optional<SaveConfig> save_config = {};            // nullopt: the default of the framework
+  std::optional<ReductionConfig> reduction_config = {};  // nullopt: the values, no reductions
+  std::vector<CollectionConfig> collections = {};
+
+  bool operator==(const HookConfig&) const = default;
+};
+
+// What a framework's adapter uses for values that nobody gave.
+struct HookDefaults {
+  int64_t save_interval = kDefaultSaveInterval;
+};
+
+struct ParsedHookConfig {
+  HookConfig config;
+  std::vector<std::string> warnings;  // full sentences: unknown keys, repeated collections
+};
+
+// Reads the job's JSON: {"LocalPath", "HookParameters", "CollectionConfigurations"}, all optional.
+//
+// Every value may be a string; a null is as good as absent. The save keys save_interval,
+// save_steps, start_step, end_step and when_nan may carry a mode ("train.save_interval"). For one
+// mode of one collection the first of these wins: collection "mode.key", collection "key", hook
+// "mode.key", hook "key", default. A listed collection always gets a complete save config and
+// becomes one of include_collections; listed again, its later save config replaces and its patterns
+// accumulate.
+//
+// A reduction config exists when one of reductions, save_raw_tensor and save_shape is given. Unless
+// save_raw_tensor says so, values are saved exactly when no reduction is listed.
+//
+// Errors name the JSON key.
+Result<ParsedHookConfig> parse_hook_config(const Json& json, const HookDefaults& defaults = {});
+
+}  // namespace smd
