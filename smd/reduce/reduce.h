@@ -3,24 +3,16 @@
 // Statistics of a tensor in one pass over its memory (median apart).
 // Pure functions, thread-safe; the CPU's best vector instructions are chosen at run time.
 
-#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "smd/base/result.h"
+#include "smd/reduce/number.h"
 #include "smd/reduce/reduction.h"
 #include "smd/tensor/tensor_view.h"
 
 namespace smd {
-
-// One number with its element type: float32, float64, boolean, or an integer type.
-struct Number {
-  DType dtype = DType::float64;
-  std::array<std::byte, 8> bits{};  // the element in the first size_of(dtype) bytes
-
-  ByteSpan bytes() const { return ByteSpan(bits).first(size_of(dtype)); }
-  double to_double() const;
-};
 
 struct ReductionRequest {
   ReductionSet reductions;
@@ -38,10 +30,10 @@ struct ReductionResult {
   const Number* find(Reduction r) const;
 };
 
-// Result types: float16, bfloat16, float8, float32 → float32; float64 → float64; integers and booleans:
-// min and max keep the type, sum and prod are int64 or uint64 (wrapping), everything else float64.
-// Complex numbers have norms and absolute reductions only. NaN and infinity behave as in NumPy.
-// A tensor without elements gives no values. Reuses the memory of `out`.
+// Result types: float16, bfloat16, float8, float32 → float32; float64 → float64; integers and
+// booleans: min and max keep the type, sum and prod are int64 or uint64 (wrapping), everything else
+// float64. Complex numbers have norms and absolute reductions only. NaN and infinity behave as in
+// NumPy. A tensor without elements gives no values. Reuses the memory of `out`.
 Status reduce(const TensorView& tensor, const ReductionRequest& request, ReductionResult& out);
 
 // True if the tensor holds a NaN; reads no further than the first block that has one.

@@ -1,7 +1,8 @@
 #pragma once
 
-// Which statistics exist and sets of them. Each lives in one file of kinds/, named like its constant;
-// the build collects them, so adding a file adds a reduction. Immutable tables, thread-safe.
+// Which statistics exist and sets of them. Each lives in one file of kinds/, named like its
+// constant; the build collects them, so adding a file adds a reduction. Immutable tables,
+// thread-safe.
 
 #include <bit>
 #include <cstdint>
@@ -10,12 +11,20 @@
 #include <string_view>
 
 #include "smd/base/result.h"
+#include "smd/reduce/totals.h"
 
 namespace smd {
 
+// Everything about one statistic. A kind knows nothing of absolute values: those are the same
+// definition over the Totals of |x|.
 struct ReductionKind {
-  std::string_view name;  // as stored on disk: "min", "std", "l2"
-  bool is_norm = false;   // written "l2_norm" in configuration lists
+  std::string_view name;         // as stored on disk: "min", "std", "l2"
+  bool is_norm = false;          // written "l2_norm" in configuration lists
+  Needs needs = Needs::nothing;  // what `finish` reads
+  Number (*finish)(const Totals& totals) = nullptr;
+  // The textbook definition over at least one value, written without the machinery above.
+  // Slow; the tests hold every implementation against it.
+  long double (*oracle)(std::span<const long double> values) = nullptr;
 };
 
 // All kinds, in a fixed order; at most 16.
@@ -25,7 +34,9 @@ std::span<const ReductionKind* const> reduction_kinds();
 class Reduction final {
  public:
   constexpr Reduction(uint8_t kind, bool abs) : id_(static_cast<uint8_t>(kind | (abs ? 16 : 0))) {}
-  static constexpr Reduction from_id(uint8_t id) { return {static_cast<uint8_t>(id & 15), (id & 16) != 0}; }
+  static constexpr Reduction from_id(uint8_t id) {
+    return {static_cast<uint8_t>(id & 15), (id & 16) != 0};
+  }
 
   uint8_t id() const { return id_; }  // 0…31
   const ReductionKind& kind() const { return *reduction_kinds()[id_ & 15]; }

@@ -1,0 +1,54 @@
+// Loading elements into float64 lanes. Included once per instruction set by kernels.cpp.
+
+#if defined(SMD_REDUCE_LANES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SMD_REDUCE_LANES_INL_H_
+#undef SMD_REDUCE_LANES_INL_H_
+#else
+#define SMD_REDUCE_LANES_INL_H_
+#endif
+
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace smd::internal {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Wide = hn::ScalableTag<double>;
+using WideVec = hn::Vec<Wide>;
+
+// Lanes(Wide()) elements as float64.
+template <typename T>
+HWY_INLINE WideVec load_wide(const T* from) {
+  const Wide wide;
+  if constexpr (std::is_same_v<T, double>) {
+    return hn::LoadU(wide, from);
+  } else {
+    return hn::PromoteTo(wide, hn::LoadU(hn::Rebind<T, Wide>(), from));
+  }
+}
+
+// The last elements of a block, fewer than the lanes, in an array that fills them.
+template <typename T, class D>
+struct Padded {
+  HWY_ALIGN T lanes[hn::MaxLanes(D())];
+
+  HWY_INLINE Padded(const T* from, size_t count, T filler) {
+    for (T& lane : lanes) lane = filler;
+    std::memcpy(lanes, from, count * sizeof(T));
+  }
+};
+
+HWY_INLINE double sum_of_lanes(WideVec v) {
+  const Wide wide;
+  return hn::GetLane(hn::SumOfLanes(wide, v));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace smd::internal
+HWY_AFTER_NAMESPACE();
+
+#endif
