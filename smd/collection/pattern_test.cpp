@@ -68,6 +68,7 @@ TEST(Pattern, means_what_it_means_in_python) {
       {"B", "abc", false},
       {"(?i)B", "abc", true},
       {"(?iu)B", "abc", true},
+      {"(?s)(?i)B.", "ab\n", true},
       {"(?u)b", "abc", true},
       {"a(?i:B)c", "abc", true},
       {"a(?i:B)c", "abC", false},
@@ -119,13 +120,13 @@ TEST(Pattern, means_what_it_means_in_python) {
 }
 
 TEST(Pattern, says_what_has_no_exact_counterpart) {
-  for (const char* text : {"(?a)\\w", "(?a:\\w)",  "(?L)x",   "(?x) a b", "\\N{DIGIT ONE}",
-                           "\\N",     "\\Qa\\E",   "\\R",     "\\h",      "\\p{L}",
-                           "\\K",     "\\z",       "\\G",     "[\\Z]",    "[\\8]",
-                           "(*UTF)a", "(?|a|b)",   "(?R)",    "(?<n>a)",  "(?P>n)",
-                           "(?&n)",   "a(?i)b",    "(?-i)a",  "(?i",      "\\xg",
-                           "\\x4",    "\\x{41}",   "\\u12",   "\\ud800",  "\\U00110000",
-                           "\\777",   "(?(?=a)b)", "(?'n'a)", "(?C1)"}) {
+  for (const char* text : {"(?a)\\w",     "(?a:\\w)", "(?L)x",      "(?x) a b", "\\N{DIGIT ONE}",
+                           "\\N",         "\\Qa\\E",  "\\R",        "\\h",      "\\p{L}",
+                           "\\K",         "\\z",      "\\G",        "[\\Z]",    "[\\8]",
+                           "(*UTF)a",     "(?|a|b)",  "(?R)",       "(?<n>a)",  "(?P>n)",
+                           "(?&n)",       "a(?i)b",   "(?i:(?s)a)", "(?-i)a",   "(?i",
+                           "\\xg",        "\\x4",     "\\x{41}",    "\\u12",    "\\ud800",
+                           "\\U00110000", "\\777",    "(?(?=a)b)",  "(?'n'a)",  "(?C1)"}) {
     const auto compiled = Pattern::compile(text);
     ASSERT_FALSE(compiled.ok()) << text;
     EXPECT_EQ(compiled.error().code, ErrorCode::unsupported) << text;

@@ -199,19 +199,23 @@ class Translator final {
     }
     if (end == std::string_view::npos) return unsupported(whole, "an incomplete group");
     if (whole.back() == ')') {
-      if (at_ != 0)
+      if (at_ != flags_end_) {
         return unsupported(whole, "but flags for a whole pattern must stand at its start");
+      }
       if (kept.find('-') != std::string::npos) {
         return unsupported(whole, "but flags can be switched off only inside of a group");
       }
     }
-    replace(whole.size(),
-            kept.empty() && whole.back() == ')' ? "" : fmt::format("(?{}{}", kept, whole.back()));
+    const bool drops_out = kept.empty() && whole.back() == ')';
+    const std::string group = drops_out ? "" : fmt::format("(?{}{}", kept, whole.back());
+    replace(whole.size(), group);
+    if (whole.back() == ')') flags_end_ = at_;
     return {};
   }
 
   std::string_view pattern_;  // outlives this object, which lives for one call
   size_t at_ = 0;
+  size_t flags_end_ = 0;  // of the flags at the start
   std::string out_;
 };
 
