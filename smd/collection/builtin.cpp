@@ -33,7 +33,7 @@ std::vector<BuiltinCollection> plain_collections() {
       {.name = std::string(keys::kBiases), .patterns = {"^(?!gradient).*bias"}},
       {.name = std::string(keys::kGradients), .patterns = {"^gradient"}},
       {.name = std::string(keys::kLosses),
-       .patterns = {"[Ll]oss_(?!input).*output"},
+       .patterns = {"^(?!gradient).*[Ll]oss(?!_input)"},
        .raw_only = true},
   };
 }

@@ -123,7 +123,6 @@ void Collection::add_tensor_name(std::string_view name) {
 void Collection::add_matched_name(std::string_view name) {
   if (has_tensor_name(name)) return;
   names_.emplace(name, Membership::matched);
-  ++revision_;
 }
 
 bool Collection::remove_tensor_name(std::string_view name) {

@@ -34,8 +34,9 @@ class Collection final {
   Collection clone() const;
 
   const std::string& name() const { return name_; }
-  // Grows with every change made through this class. Changes inside of the objects that
-  // save_config() and reduction_config() point to are not counted; compare those by value.
+  // Grows with every change made through this class that may change an answer of membership().
+  // Matched names do not count, as they follow from the patterns; nor do changes inside of the
+  // objects that save_config() and reduction_config() point to: compare those by value.
   uint64_t revision() const { return revision_; }
 
   // Patterns, found anywhere in a name. An invalid one is an error at once and changes nothing.

@@ -39,14 +39,11 @@ const NameMatch& Matcher::match(std::string_view name) {
 const NameMatch& Matcher::learn(std::string_view name) {
   std::vector<uint32_t> holders;
   for (uint32_t i = 0; i < watched_.size(); ++i) {
-    Watched& watched = watched_[i];
+    const Watched& watched = watched_[i];
     const Membership membership = watched.collection->membership(name, &problems_);
     if (membership == Membership::none) continue;
     holders.push_back(i);
-    if (membership == Membership::matched) {
-      watched.collection->add_matched_name(name);
-      watched.revision = watched.collection->revision();
-    }
+    if (membership == Membership::matched) watched.collection->add_matched_name(name);
   }
   const auto [entry, is_new] = by_collections_.emplace(holders, nullptr);
   if (is_new) {

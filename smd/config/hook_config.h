@@ -13,6 +13,7 @@
 #include "smd/base/result.h"
 #include "smd/config/reduction_config.h"
 #include "smd/config/save_config.h"
+#include "smd/types/durability.h"
 
 namespace smd {
 
@@ -20,8 +21,6 @@ inline constexpr std::string_view kDefaultOutDir = "/opt/ml/output/tensors";
 
 // Which processes of a distributed job write.
 enum class IncludeWorkers { one, all };
-// When written data is forced to the disk.
-enum class Durability { off, step, close };
 
 std::string_view name_of(IncludeWorkers workers);
 std::string_view name_of(Durability durability);

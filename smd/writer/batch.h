@@ -61,8 +61,12 @@ struct PutFile {
   std::string_view path;
   std::string_view content;
 };
+struct EndJob {
+  JobEnd end;
+};
 
-using Command = std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData, EndStep, PutFile>;
+using Command = std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData,
+                             EndStep, PutFile, EndJob>;
 
 class Batch final {
  public:

@@ -23,6 +23,12 @@ struct StoredReduction {
   ByteSpan bytes() const { return ByteSpan(bits).first(size_of(dtype)); }
 };
 
+struct JobEnd {
+  int num_workers = 1;
+  // End the job even if other workers do not show up soon.
+  bool wait_for_others = false;
+};
+
 class Sink {
  public:
   virtual ~Sink() = default;
@@ -43,8 +49,10 @@ class Sink {
   // Forgets what the open step has so far. Nothing of it becomes visible.
   virtual void abandon_step() = 0;
 
-  // A whole file beside the steps: collections, markers.
+  // A whole file beside the steps, such as the collections.
   virtual Status put(std::string_view path, std::string_view content) = 0;
+  // This worker has saved its last step; the last of them ends the job for readers.
+  virtual Status end_job(const JobEnd& end) = 0;
   virtual Status close() = 0;
 };
 

@@ -69,11 +69,8 @@ class Executor final {
   template <typename Shared>
   void run(Shared& shared, const Command& command) {
     Sink& sink = *shared.sink;
-    if (std::holds_alternative<PutFile>(command)) {
-      const auto& file = std::get<PutFile>(command);
-      if (Status status = sink.put(file.path, file.content); !status.ok()) {
-        shared.report(std::move(status.error()));
-      }
+    if (const auto apart = apply_apart(sink, command)) {
+      if (!apart->ok()) shared.report(apart->error());
       return;
     }
     if (std::holds_alternative<BeginStep>(command)) {
@@ -104,6 +101,13 @@ class Executor final {
   }
 
  private:
+  // What is no part of a step; nullopt: it is.
+  static std::optional<Status> apply_apart(Sink& sink, const Command& command) {
+    if (auto* c = std::get_if<PutFile>(&command)) return sink.put(c->path, c->content);
+    if (auto* c = std::get_if<EndJob>(&command)) return sink.end_job(c->end);
+    return std::nullopt;
+  }
+
   static Status apply(Sink& sink, const Command& command) {
     if (auto* c = std::get_if<TensorData>(&command)) return sink.tensor(c->head, c->elements);
     if (auto* c = std::get_if<MoreData>(&command)) return sink.more(c->elements);
@@ -266,6 +270,11 @@ void Writer::end_step() {
 
 void Writer::put(std::string_view path, std::string_view content) {
   batch_.add(PutFile{batch_.copy(path), batch_.copy(content)});
+  flush();
+}
+
+void Writer::end_job(const JobEnd& end) {
+  batch_.add(EndJob{end});
   flush();
 }
 

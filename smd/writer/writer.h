@@ -42,6 +42,7 @@ class Writer final {
   // Hands the step over; it becomes visible when the writer thread has published it.
   void end_step();
   void put(std::string_view path, std::string_view content);
+  void end_job(const JobEnd& end);
 
   // An error that happened since the last call: what failed first and what was lost.
   std::optional<Error> take_error();

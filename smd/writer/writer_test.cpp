@@ -49,6 +49,7 @@ class ProbeSink final : public Sink {
   }
   void abandon_step() override { ++probe_->abandoned; }
   Status put(std::string_view, std::string_view) override { return {}; }
+  Status end_job(const JobEnd&) override { return {}; }
   Status close() override { return {}; }
 
  private:

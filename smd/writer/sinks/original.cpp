@@ -1,13 +1,16 @@
 #include "smd/writer/sinks/original.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
 #include "smd/tensor/widen.h"
 #include "smd/types/tensor_name.h"
+#include "smd/writer/claim.h"
 
 namespace smd {
 namespace {
@@ -17,13 +20,20 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 // Elements of at most this many bytes are copied into the buffer, longer ones written from where they are.
 constexpr size_t kCopyBytes = size_t{16} << 10;
 
+// One file per worker that has ended; readers do not look here.
+constexpr std::string_view kEndedFolder = ".smdebug/ended";
+// How the chief waits for the other workers when its process exits.
+constexpr std::chrono::milliseconds kPoll{50};
+constexpr std::chrono::milliseconds kLongestWait{5000};
+
 class OriginalSink final : public Sink {
  public:
-  explicit OriginalSink(OriginalSinkOptions options) : options_(std::move(options)) {}
+  explicit OriginalSink(OriginalSinkOptions options)
+      : options_(std::move(options)), claim_(options_.storage) {}
 
   Status begin_step(const StepInfo& step) override {
     step_ = step;
-    return {};
+    return admit();
   }
 
   Status tensor(const format::TensorHead& head, ByteSpan elements) override {
@@ -92,7 +102,7 @@ class OriginalSink final : public Sink {
       event_file = format::event_file_name(step_.step, options_.worker);
     }
     const std::string json = index_.finish(step_, event_file);
-    SMD_RETURN_IF_ERROR(put(format::index_file_name(step_.step, options_.worker), json));
+    SMD_RETURN_IF_ERROR(publish(format::index_file_name(step_.step, options_.worker), json));
     abandon_step();
     return {};
   }
@@ -107,12 +117,22 @@ class OriginalSink final : public Sink {
   }
 
   Status put(std::string_view path, std::string_view content) override {
-    SMD_RETURN_IF_ERROR(
-        options_.storage->put(path, as_bytes(content), storage::Put::always, create_options()));
-    return {};
+    SMD_RETURN_IF_ERROR(admit());
+    return publish(path, content);
+  }
+
+  Status end_job(const JobEnd& end) override {
+    SMD_RETURN_IF_ERROR(admit());
+    if (end.num_workers > 1) {
+      SMD_RETURN_IF_ERROR(publish(ended_file_name(), ""));
+      SMD_TRY(const bool all, all_ended(end));
+      if (!all) return {};
+    }
+    return publish(format::kEndMarker, "");
   }
 
   Status close() override {
+    claim_.release();
     return options_.durable == Durability::close ? options_.storage->sync() : Status();
   }
 
@@ -123,6 +143,36 @@ class OriginalSink final : public Sink {
     uint64_t left = 0;
     std::string end;
   };
+
+  // Before the first file: may this process write here at all?
+  Status admit() {
+    if (admitted_) return {};
+    if (options_.exclusive) SMD_RETURN_IF_ERROR(claim_.acquire());
+    SMD_RETURN_IF_ERROR(options_.storage->remove(ended_file_name()));  // of an earlier run
+    admitted_ = true;
+    return {};
+  }
+
+  std::string ended_file_name() const {
+    return std::string(kEndedFolder) + "/" + options_.worker;
+  }
+
+  // True if every worker has ended, or if it is time to stop waiting for them.
+  Result<bool> all_ended(const JobEnd& end) {
+    for (auto waited = std::chrono::milliseconds(0);; waited += kPoll) {
+      SMD_TRY(const auto ended, options_.storage->list(kEndedFolder, ""));
+      if (ended.size() >= static_cast<size_t>(end.num_workers)) return true;
+      if (!end.wait_for_others) return false;
+      if (waited >= kLongestWait) return true;
+      std::this_thread::sleep_for(kPoll);
+    }
+  }
+
+  Status publish(std::string_view path, std::string_view content) {
+    SMD_RETURN_IF_ERROR(
+        options_.storage->put(path, as_bytes(content), storage::Put::always, create_options()));
+    return {};
+  }
 
   storage::CreateOptions create_options() const {
     return {.durable = options_.durable == Durability::step};
@@ -178,6 +228,8 @@ class OriginalSink final : public Sink {
   }
 
   const OriginalSinkOptions options_;
+  Claim claim_;
+  bool admitted_ = false;
   StepInfo step_;
   std::unique_ptr<storage::WriteFile> file_;  // of the open step, once it has a tensor
   std::string buffer_;                        // records that are not in the file yet

@@ -15,6 +15,8 @@ namespace smd {
 struct OriginalSinkOptions {
   std::shared_ptr<storage::Storage> storage;
   std::string worker;  // as it stands in file names
+  // One worker writes here: refuse when another process does.
+  bool exclusive = false;
   Durability durable = Durability::off;
 };
 

@@ -108,6 +108,31 @@ TEST_F(OriginalSinkTest, an_abandoned_step_leaves_nothing_and_the_next_one_is_wh
   EXPECT_EQ(read(0).name, "kept");
 }
 
+TEST_F(OriginalSinkTest, the_last_of_several_workers_ends_the_job) {
+  auto other = original_sink({.storage = storage, .worker = "worker_1"});
+  ASSERT_TRUE(sink->end_job({.num_workers = 2}).ok());
+  EXPECT_FALSE(storage->stat("training_job_end.ts").ok());
+  ASSERT_TRUE(other->end_job({.num_workers = 2}).ok());
+  EXPECT_TRUE(storage->stat("training_job_end.ts").ok());
+}
+
+TEST_F(OriginalSinkTest, a_single_worker_ends_the_job_alone) {
+  ASSERT_TRUE(sink->end_job({}).ok());
+  EXPECT_EQ(storage->stat("training_job_end.ts")->size_bytes, 0);
+}
+
+TEST_F(OriginalSinkTest, a_second_exclusive_writer_saves_nothing) {
+  auto first = original_sink({.storage = storage, .worker = "worker_0", .exclusive = true});
+  auto second = original_sink({.storage = storage, .worker = "worker_0", .exclusive = true});
+  ASSERT_TRUE(first->begin_step(kStep).ok());
+  EXPECT_EQ(second->begin_step(kStep).error().code, ErrorCode::closed);
+  EXPECT_EQ(second->put("x", "y").error().code, ErrorCode::closed);
+  EXPECT_EQ(second->end_job({}).error().code, ErrorCode::closed);
+  EXPECT_THAT(paths(), ElementsAre("claim.smd"));
+  ASSERT_TRUE(first->close().ok());
+  EXPECT_THAT(paths(), ElementsAre());
+}
+
 TEST_F(OriginalSinkTest, an_empty_step_writes_nothing) {
   ASSERT_TRUE(sink->begin_step(kStep).ok());
   ASSERT_TRUE(sink->end_step().ok());

@@ -1,0 +1,549 @@
+#include "smd/hook/hook.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "smd/base/nearest.h"
+#include "smd/format/event.h"
+#include "smd/format/file_name.h"
+#include "smd/types/tensor_name.h"
+#include "smd/types/worker.h"
+#include "smd/writer/sinks/original.h"
+
+namespace smd {
+namespace {
+
+constexpr Step kNever = std::numeric_limits<Step>::max();
+constexpr std::string_view kWhenNan = "smdebug/when_nan";
+// Looking at the checkpoint folder may take this share of the training time.
+constexpr int kStateShare = 100;
+
+void add_unique(std::vector<std::string>& names, std::string_view name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+}
+
+// Names of reductions with static lifetime, by id.
+std::string_view stored_name(Reduction reduction) {
+  static const auto names = [] {
+    std::array<std::string, 32> table;
+    all_reductions().for_each([&](Reduction r) { table[r.id()] = r.name(); });
+    return table;
+  }();
+  return names[reduction.id()];
+}
+
+}  // namespace
+
+Hook::Hook(HookOptions options)
+    : options_(std::move(options)),
+      storage_(options_.storage),
+      collections_(std::make_shared<CollectionSet>()),
+      guard_(options_.environment.strict().ok() && *options_.environment.strict(), options_.log) {}
+
+Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
+  std::unique_ptr<Hook> hook(new Hook(std::move(options)));
+  SMD_RETURN_IF_ERROR(hook->initialize());
+  hook->closed_ = false;
+  return hook;
+}
+
+Result<std::unique_ptr<Hook>> Hook::from_json(std::optional<std::string> path, HookOptions options) {
+  const std::string file = path.value_or(options.environment.config_file_path());
+  const size_t slash = file.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
+  SMD_TRY(const Bytes text,
+          storage::read_all(*storage::local_storage(folder), std::string_view(file).substr(slash + 1)));
+  SMD_TRY(const Json json, parse_json(as_text(text), file));
+  SMD_TRY(ParsedHookConfig parsed,
+          parse_hook_config(json, {.save_interval = options.default_save_interval}));
+  for (const std::string& warning : parsed.warnings) options.log->warning(warning);
+  options.config = std::move(parsed.config);
+  return create(std::move(options));
+}
+
+Hook::~Hook() {
+  if (fork_guard_.in_owner()) {
+    (void)close();
+  } else {
+    (void)writer_.release();  // its thread does not exist here and its files are not ours
+  }
+}
+
+Status Hook::initialize() {
+  HookConfig& config = options_.config;
+  SMD_RETURN_IF_ERROR(options_.environment.strict());
+  if (!storage_) {
+    SMD_TRY(storage_, storage::open_storage(config.out_dir));
+  }
+  if (storage_->stat(format::kEndMarker).ok()) {
+    return Error{ErrorCode::closed,
+                 fmt::format("The output directory already holds a finished job; choose another one or "
+                             "remove it: {}",
+                             storage_->name())};
+  }
+
+  std::vector<std::string>& include = plan_options_.include_collections;
+  for (const std::string& name : config.include_collections) add_unique(include, name);
+  for (const std::string& name : options_.default_collections) add_unique(include, name);
+  if (!config.include_regex.empty()) add_unique(include, collection_keys::kDefault);
+  config.save_all = config.save_all ||
+                    std::find(include.begin(), include.end(), collection_keys::kAll) != include.end();
+  if (config.save_all) add_unique(include, collection_keys::kAll);
+
+  SMD_RETURN_IF_ERROR(add_builtin_collections(*collections_, options_.builtin_collections));
+  for (const BuiltinCollection& builtin : options_.builtin_collections) {
+    if (builtin.raw_only) plan_options_.raw_only_collections.push_back(builtin.name);
+  }
+  SMD_TRY(const auto by_regex, collections_->create(collection_keys::kDefault));
+  SMD_TRY(const auto everything, collections_->create(collection_keys::kAll));
+  for (const std::string& pattern : config.include_regex) SMD_RETURN_IF_ERROR(by_regex->include(pattern));
+  if (config.save_all) SMD_RETURN_IF_ERROR(everything->include(".*"));
+  for (const std::string& pattern : config.exclude_regex) {
+    SMD_RETURN_IF_ERROR(by_regex->exclude(pattern));
+    SMD_RETURN_IF_ERROR(everything->exclude(pattern));
+  }
+  for (const CollectionConfig& listed : config.collections) {
+    SMD_TRY(const auto collection, collections_->create(listed.name));
+    for (const auto& pattern : listed.include_regex) SMD_RETURN_IF_ERROR(collection->include(pattern));
+    for (const auto& pattern : listed.exclude_regex) SMD_RETURN_IF_ERROR(collection->exclude(pattern));
+    if (listed.save_config) {
+      collection->set_save_config(std::make_shared<SaveConfig>(*listed.save_config));
+    }
+    if (listed.reduction_config) {
+      collection->set_reduction_config(std::make_shared<ReductionConfig>(*listed.reduction_config));
+    }
+    if (listed.save_histogram) collection->set_save_histogram(*listed.save_histogram);
+  }
+
+  SMD_TRY(plan_options_.save_config,
+          SaveConfig::broadcast({.save_interval = options_.default_save_interval}));
+  if (config.save_config) {
+    SaveConfig own = *config.save_config;
+    own.merge_defaults(plan_options_.save_config);
+    plan_options_.save_config = std::move(own);
+  }
+  if (config.reduction_config) plan_options_.reduction_config = *config.reduction_config;
+  return restore();
+}
+
+Status Hook::restore() {
+  auto folder = checkpoint_folder(options_.environment.checkpoint_config_file_path());
+  if (!folder) return {};
+  resume_file_ = std::make_unique<ResumeFile>(std::move(*folder));
+  const auto state = resume_file_->load();
+  if (!state.ok()) {
+    options_.log->warning(fmt::format("The state of the interrupted job cannot be used, so steps start at "
+                                      "0. {}",
+                                      state.error().message));
+    return {};
+  }
+  if (!*state) return {};
+  step_clock_.restore((*state)->latest_step_seen, (*state)->mode_steps);
+  last_saved_step_ = (*state)->latest_step_saved;
+  training_run_ = (*state)->training_run + 1;
+  return {};
+}
+
+void Hook::set_collections(std::shared_ptr<CollectionSet> collections) {
+  collections_ = std::move(collections);
+  plan_.reset();
+}
+
+Status Hook::start() {
+  if (options_.identify) {
+    worker_ = options_.identify();
+  } else {
+    SMD_TRY(const auto rank, options_.environment.process_rank());
+    if (rank) worker_ = {.name = worker_name(rank->rank), .count = rank->size};
+  }
+  SMD_RETURN_IF_ERROR(check_worker(worker_.name));
+  const bool all = options_.config.include_workers == IncludeWorkers::all;
+  SMD_RETURN_IF_ERROR(collections_->set_num_workers(all ? worker_.count : 1));
+  started_ = true;
+  if (!all && worker_.name != worker_.chief) {
+    recording_ = false;
+    return {};
+  }
+  if (options_.config.dry_run) return {};
+  writer_ = std::make_unique<Writer>(
+      original_sink({.storage = storage_,
+                     .worker = worker_to_file_name(worker_.name),
+                     .exclusive = worker_.count == 1,
+                     .durable = options_.config.durable}),
+      options_.writer);
+  return {};
+}
+
+Status Hook::prepare() {
+  if (!started_) SMD_RETURN_IF_ERROR(start());
+  std::vector<std::string> warnings;
+  const bool first = !plan_.has_value();
+  SMD_TRY(plan_, SavePlan::build(*collections_, plan_options_, warnings));
+  for (std::string& warning : warnings) warn_once(std::move(warning));
+  if (first) unseen_watches_ = plan_->watched_names();
+  planned_revision_ = collections_->revision();
+  for (Mode mode : kModes) {
+    next_active_[index_of(mode)] =
+        plan_->next_active(mode, step_clock_.mode_step(mode) + 1).value_or(kNever);
+  }
+  return {};
+}
+
+Status Hook::check_usable() const {
+  if (!closed_) return {};
+  return Error{ErrorCode::closed, "The hook is closed: nothing can be saved any more."};
+}
+
+Status Hook::begin_step() {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!fork_guard_.in_owner()) return {};
+  if (recording_) finish_step();
+  if (resume_file_ && recording_) save_resume_state();
+  return begin(step_clock_.advance());
+}
+
+Status Hook::begin_step(Step step) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!fork_guard_.in_owner()) return {};
+  if (step <= step_clock_.current().step) return step_clock_.advance_to(step).error();
+  if (recording_) finish_step();
+  SMD_TRY(const StepInfo info, step_clock_.advance_to(step));
+  return begin(info);
+}
+
+Status Hook::begin(StepInfo step) {
+  if (!recording_) return {};
+  Step& next = next_active_[index_of(step.mode)];
+  if (!plan_ || collections_->revision() != planned_revision_) {
+    if (Status prepared = prepare(); !prepared.ok()) {
+      recording_ = recording_ && plan_.has_value();
+      return prepared;
+    }
+    if (!recording_) return {};
+    // prepare() looked beyond this step.
+    next = plan_->next_active(step.mode, step.mode_step).value_or(kNever);
+  }
+  std::string& triggered = triggered_[index_of(step.mode)];
+  saving_ = false;
+  watching_ = plan_->watches_anything(step.mode);
+  if (step.mode_step < next && triggered.empty()) return {};
+  plan_->activate(step.mode, step.mode_step);
+  if (!triggered.empty()) plan_->trigger(step.mode, std::exchange(triggered, {}));
+  saving_ = plan_->any_active();
+  next = plan_->next_active(step.mode, step.mode_step + 1).value_or(kNever);
+  return {};
+}
+
+Status Hook::end_step() {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_recording()) return {};
+  finish_step();
+  saving_ = false;
+  watching_ = false;
+  return {};
+}
+
+void Hook::open_step() {
+  if (step_open_ || !writer_) return;
+  writer_->begin_step(step_clock_.current());
+  step_open_ = true;
+}
+
+void Hook::finish_step() {
+  if (!step_clock_.started() || !plan_) return;
+  if (!unseen_watches_.empty()) report_unseen_watches();
+  if (!scalars_.empty()) {
+    static constexpr int64_t kOne[] = {1};
+    open_step();
+    scalars_.drain([&](const ScalarBoard::Scalar& scalar) {
+      if (!writer_) return;
+      const TensorView view{
+          .data = scalar.value.bits.data(), .dtype = scalar.value.dtype, .shape = kOne};
+      writer_->tensor(scalar.name, view, scalar.wall_secs);
+    });
+  }
+  if (!step_open_) return;
+  if (!exported_) export_collections();
+  writer_->end_step();
+  step_open_ = false;
+  last_saved_step_ = step_clock_.current().step;
+  report_writer_error();
+}
+
+void Hook::export_collections() {
+  std::string json = collections_->to_json();
+  exported_ = true;
+  if (json == exported_json_) return;
+  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)), json);
+  exported_json_ = std::move(json);
+}
+
+void Hook::save_resume_state() {
+  if (!step_clock_.started()) return;
+  const auto begun = options_.clock->now();
+  if (begun < next_state_look_) return;
+  ResumeState state{.training_run = training_run_,
+                    .latest_step_saved = last_saved_step_,
+                    .latest_step_seen = step_clock_.current().step};
+  for (Mode mode : kModes) {
+    if (step_clock_.mode_step(mode) >= 0) state.mode_steps[mode] = step_clock_.mode_step(mode);
+  }
+  if (Status saved = resume_file_->update(state); !saved.ok()) {
+    (void)guard_.handle("Saving the state for a restart", std::move(saved.error()));
+  }
+  const auto done = options_.clock->now();
+  next_state_look_ = done + kStateShare * (done - begun);
+}
+
+void Hook::report_writer_error() {
+  auto error = writer_->take_error();
+  // In strict mode close() gives the same error back.
+  if (error) (void)guard_.handle("Writing", std::move(*error));
+  if (guard_.disabled()) recording_ = false;
+}
+
+bool Hook::wants(std::string_view name) {
+  if (!is_step_wanted() || !fork_guard_.in_owner()) return false;
+  if (watching_ && plan_->is_watched(step().mode, name)) return true;
+  return saving_ && !plan_->wanted(name).empty();
+}
+
+bool Hook::is_collection_active(std::string_view name) const {
+  return is_recording() && saving_ && plan_->is_active(name);
+}
+
+void Hook::join_kind(std::string_view name, Kind kind) {
+  const std::string_view target = collection_of(kind);
+  if (target.empty()) return;
+  const auto collection = collections_->find(target);
+  if (collection && !collection->has_tensor_name(name)) collection->add_tensor_name(name);
+}
+
+Status Hook::save(std::string_view name, const TensorView& tensor, Kind kind) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_step_wanted() || !fork_guard_.in_owner()) return {};
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  SMD_RETURN_IF_ERROR(check(tensor));
+  join_kind(name, kind);
+  if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
+  return saving_ ? record(name, tensor, nullptr, plan_->wanted(name)) : Status();
+}
+
+Status Hook::save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_step_wanted() || !fork_guard_.in_owner()) return {};
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  SMD_RETURN_IF_ERROR(check(tensor.view()));
+  join_kind(name, kind);
+  if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor.view()));
+  return saving_ ? record(name, tensor.view(), &tensor, plan_->wanted(name)) : Status();
+}
+
+Status Hook::watch(std::string_view name, const TensorView& tensor) {
+  const Mode mode = step().mode;
+  std::erase(unseen_watches_, name);
+  if (!unseen_watches_.empty()) seen_names_.emplace_back(name);
+  if (!plan_->is_watched(mode, name)) return {};
+  SMD_TRY(const bool nan, contains_nan(tensor));
+  auto [known, added] = nan_before_[index_of(mode)].try_emplace(std::string(name), false);
+  if (!std::exchange(known->second, nan) && nan) {
+    if (!saving_) plan_->deactivate();
+    plan_->trigger(mode, name);
+    saving_ = true;
+    triggered_[index_of(mode)] = name;
+    options_.log->warning(fmt::format("'{}' holds a NaN at step {} ({} step {}): saving starts.", name,
+                                      step().step, name_of(mode), step().mode_step));
+    open_step();
+    if (writer_) {
+      const int64_t one[] = {1};
+      writer_->strings(kWhenNan, one, {{name}}, options_.clock->unix_secs());
+    }
+  }
+  return {};
+}
+
+void Hook::report_unseen_watches() {
+  for (const std::string& name : unseen_watches_) {
+    options_.log->warning(fmt::format("'{}' is watched for NaN but no tensor of this name was seen in the "
+                                      "first step.{}",
+                                      name, did_you_mean(name, seen_names_)));
+  }
+  unseen_watches_.clear();
+  seen_names_ = {};
+}
+
+Status Hook::record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                    const Action& action) {
+  if (action.empty()) return {};
+  if (!writer_) {
+    warn_once(fmt::format("Dry run: '{}' would be saved.", name));
+    return {};
+  }
+  const double now = options_.clock->unix_secs();
+  const bool has_elements = tensor.size() > 0;
+  if (action.shape) {
+    open_step();
+    writer_->shape(name, name, tensor.shape);
+  }
+  if (!action.reductions.empty()) SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action.reductions));
+  if (!action.raw || !has_elements) return {};
+  const format::TensorHead head{.name = name, .dtype = tensor.dtype, .shape = tensor.shape};
+  if (Status fits = format::check_record_size(head, static_cast<uint64_t>(tensor.size())); !fits.ok()) {
+    return guard_.handle("save", std::move(fits.error()));
+  }
+  open_step();
+  if (owned != nullptr) {
+    writer_->tensor(name, *owned, now);
+  } else {
+    writer_->tensor(name, tensor, now);
+  }
+  return {};
+}
+
+Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
+                              ReductionSet reductions) {
+  if (tensor.size() == 0) {
+    warn_once(fmt::format("'{}' has no elements: no reductions of it are saved.", name));
+    return {};
+  }
+  if (Status reduced = reduce(tensor, {.reductions = reductions}, reduced_); !reduced.ok()) {
+    return guard_.handle("reduce", std::move(reduced.error()));
+  }
+  if (static_cast<int>(reduced_.values.size()) < reductions.size()) {
+    warn_once(fmt::format("'{}' is {}: only norms and reductions of absolute values are saved.", name,
+                          name_of(tensor.dtype)));
+  }
+  stored_.clear();
+  for (const auto& [reduction, number] : reduced_.values) {
+    stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
+  }
+  if (stored_.empty()) return {};
+  open_step();
+  writer_->reductions(name, options_.clock->unix_secs(), stored_);
+  return {};
+}
+
+bool Hook::wants_tensor(std::span<const std::string> collections) {
+  if (!is_recording() || closed_ || !plan_ || !step_clock_.started()) return false;
+  if (saving_) return true;
+  for (const std::string& name : collections) {
+    const auto collection = collections_->find(name);
+    const SaveConfig& config = collection && collection->save_config() ? *collection->save_config()
+                                                                       : plan_options_.save_config;
+    if (config.should_save(step().mode, step().mode_step)) return true;
+  }
+  return false;
+}
+
+Result<Action> Hook::custom_action(std::string_view name, std::span<const std::string> collections) {
+  bool changed = false;
+  for (const std::string& target : collections) {
+    SMD_TRY(const auto collection, collections_->create(target));
+    if (!collection->has_tensor_name(name)) collection->add_tensor_name(name);
+    if (plan_->wanted_by(target) == nullptr) {
+      add_unique(plan_options_.custom_collections, target);
+      changed = true;
+    }
+  }
+  if (changed) {
+    const bool was_saving = saving_;
+    SMD_RETURN_IF_ERROR(prepare());
+    plan_->activate(step().mode, step().mode_step);
+    saving_ = was_saving || plan_->any_active();
+  }
+  Action action = saving_ ? plan_->wanted(name) : Action{};
+  for (const std::string& target : collections) {
+    const Action& own = *plan_->wanted_by(target);
+    action.raw = action.raw || own.raw;
+    action.shape = action.shape || own.shape;
+    action.reductions.merge(own.reductions);
+  }
+  return action;
+}
+
+Status Hook::save_tensor(std::string_view name, const TensorView& tensor,
+                         std::span<const std::string> collections) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  SMD_RETURN_IF_ERROR(check(tensor));
+  if (!is_recording()) return {};
+  if (!step_clock_.started() || !plan_) {
+    warn_once(fmt::format("'{}' was saved before the first step began; it is dropped.", name));
+    return {};
+  }
+  if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
+  if (!wants_tensor(collections)) return {};
+  SMD_TRY(const Action action, custom_action(name, collections));
+  return record(name, tensor, nullptr, action);
+}
+
+Status Hook::save_strings(std::string_view name, std::span<const std::string_view> strings,
+                          std::span<const int64_t> shape, std::span<const std::string> collections) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  SMD_TRY(const int64_t count, element_count(shape));
+  if (count != static_cast<int64_t>(strings.size())) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("{} strings do not fill the shape [{}] of '{}'.", strings.size(),
+                             fmt::join(shape, ", "), name)};
+  }
+  if (!is_recording() || !wants_tensor(collections)) return {};
+  SMD_TRY(const Action action, custom_action(name, collections));
+  if (!writer_ || action.empty()) return {};
+  if (action.shape) {
+    open_step();
+    writer_->shape(name, name, shape);
+  }
+  if (!action.reductions.empty()) warn_once(fmt::format("'{}' holds strings: no reductions are saved.", name));
+  if (!action.raw || strings.empty()) return {};
+  open_step();
+  writer_->strings(name, shape, strings, options_.clock->unix_secs());
+  return {};
+}
+
+Status Hook::save_scalar(std::string_view name, const Number& value, const ScalarOptions& options) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_recording()) return {};
+  const double wall_secs = options.wall_secs ? *options.wall_secs : options_.clock->unix_secs();
+  if (!scalars_.set(name, value, wall_secs)) return {};
+  // A new name: the slow path, once.
+  SMD_TRY(const auto collection, collections_->create(collection_keys::kScalars));
+  const bool planned = planned_revision_ == collections_->revision();
+  collection->add_tensor_name(scalars_.last_added());
+  if (planned) planned_revision_ = collections_->revision();  // no plan depends on this list
+  return {};
+}
+
+Status Hook::save_scalar(std::string_view name, double value, const ScalarOptions& options) {
+  return save_scalar(name, Number::real(DType::float64, value), options);
+}
+
+void Hook::warn_once(std::string message) {
+  if (const auto [it, added] = warned_.insert(std::move(message)); added) options_.log->warning(*it);
+}
+
+Status Hook::close(const CloseOptions& options) {
+  if (closed_ || !fork_guard_.in_owner()) return {};
+  Status status;
+  if (!plan_) status = prepare();
+  if (status.ok() && recording_ && !scalars_.empty() && !step_clock_.started()) step_clock_.advance();
+  if (recording_ && plan_) finish_step();
+  closed_ = true;
+  recording_ = false;
+  saving_ = false;
+  watching_ = false;
+  if (!writer_) return status;
+  export_collections();
+  if (!options_.environment.in_sagemaker()) {
+    const bool all = options_.config.include_workers == IncludeWorkers::all;
+    writer_->end_job({.num_workers = all ? worker_.count : 1,
+                      .wait_for_others = options.at_exit && worker_.name == worker_.chief});
+  }
+  if (Status closed = writer_->close(); !closed.ok()) status = std::move(closed);
+  return status;
+}
+
+}  // namespace smd

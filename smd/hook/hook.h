@@ -1,0 +1,206 @@
+#pragma once
+
+// Records a training job: counts its steps, decides what is saved, snapshots or reduces tensors and
+// hands them to the writer thread. Used by one thread at a time (the training thread), which it never
+// makes wait for a file. Does nothing in forked children.
+//
+// Errors in what the caller passes come back; failures of ours never do: they are logged once, and
+// recording goes on or stops (see guard.h). In strict mode they come back, too.
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "smd/base/clock.h"
+#include "smd/base/fork_guard.h"
+#include "smd/base/log.h"
+#include "smd/base/result.h"
+#include "smd/collection/builtin.h"
+#include "smd/collection/collection_set.h"
+#include "smd/config/environment.h"
+#include "smd/config/hook_config.h"
+#include "smd/hook/guard.h"
+#include "smd/hook/kind.h"
+#include "smd/hook/resume_state.h"
+#include "smd/hook/save_plan.h"
+#include "smd/hook/scalar_board.h"
+#include "smd/hook/step_clock.h"
+#include "smd/reduce/reduce.h"
+#include "smd/storage/storage.h"
+#include "smd/tensor/tensor_view.h"
+#include "smd/writer/writer.h"
+
+namespace smd {
+
+// Who this process is among those of the job.
+struct Worker {
+  std::string name = "worker_0";
+  std::string chief = "worker_0";
+  int count = 1;
+};
+
+struct HookOptions {
+  HookConfig config;
+  // Of the framework that the hook serves.
+  std::vector<BuiltinCollection> builtin_collections = plain_collections();
+  std::vector<std::string> default_collections = plain_default_collections();
+  int64_t default_save_interval = kDefaultSaveInterval;
+
+  // Asked at the first step, when distributed libraries have been set up. Empty: the environment.
+  std::function<Worker()> identify;
+  WriterOptions writer;
+  std::shared_ptr<Log> log = stderr_log();
+  std::shared_ptr<const Clock> clock = system_clock();
+  Environment environment = Environment::of_process();
+  // Empty: what config.out_dir names.
+  std::shared_ptr<storage::Storage> storage;
+};
+
+struct ScalarOptions {
+  bool sm_metric = false;
+  std::optional<double> wall_secs;  // now, unless given
+};
+
+class Hook final {
+ public:
+  // invalid_argument: a wrong configuration. closed: the directory holds a finished job.
+  static Result<std::unique_ptr<Hook>> create(HookOptions options);
+  // From a JSON file: the given one, else what the environment names. `options.config` is replaced.
+  static Result<std::unique_ptr<Hook>> from_json(std::optional<std::string> path = {},
+                                                 HookOptions options = {});
+  // Closes.
+  ~Hook();
+  Hook(const Hook&) = delete;
+  Hook& operator=(const Hook&) = delete;
+
+  const HookConfig& config() const { return options_.config; }
+  CollectionSet& collections() { return *collections_; }
+  // Shared with Python's CollectionManager.
+  const std::shared_ptr<CollectionSet>& shared_collections() const { return collections_; }
+  void set_collections(std::shared_ptr<CollectionSet> collections);
+  // Names of the collections to save, defaults included.
+  const std::vector<std::string>& include_collections() const { return plan_options_.include_collections; }
+
+  // The mode of the steps that begin from now on.
+  void set_mode(Mode mode) { step_clock_.set_mode(mode); }
+  Mode mode() const { return step_clock_.mode(); }
+
+  // Ends the current step and begins the next. Costs one comparison when nothing is to be saved.
+  Status begin_step();
+  // With a number of the caller's, greater than the last.
+  Status begin_step(Step step);
+  // Ends the current step early, so that readers see it. Saving goes on with the next step.
+  Status end_step();
+
+  const StepInfo& step() const { return step_clock_.current(); }
+  Step mode_step(Mode mode) const { return step_clock_.mode_step(mode); }
+  std::optional<Step> last_saved_step() const { return last_saved_step_; }
+  int64_t training_run() const { return training_run_; }
+
+  // Something is saved at this step. Also true for a step that is watched for a NaN.
+  bool is_step_wanted() const { return recording_ && (saving_ || watching_); }
+  // This tensor is saved or watched at this step.
+  bool wants(std::string_view name);
+  bool is_collection_active(std::string_view name) const;
+
+  // A tensor that the model offers: saved as its collections want it.
+  Status save(std::string_view name, const TensorView& tensor, Kind kind = Kind::automatic);
+  // The same without a copy: nobody changes the memory any more.
+  Status save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind = Kind::automatic);
+  // A tensor that the user saves by hand into collections, included or not: saved whenever the step
+  // saves anything or one of these collections is due.
+  Status save_tensor(std::string_view name, const TensorView& tensor,
+                     std::span<const std::string> collections);
+  Status save_strings(std::string_view name, std::span<const std::string_view> strings,
+                      std::span<const int64_t> shape, std::span<const std::string> collections);
+  // Whether save_tensor would save anything now.
+  bool wants_tensor(std::span<const std::string> collections);
+  // Saved at every step. Before the first step: with the first step. The last value of a step wins.
+  Status save_scalar(std::string_view name, const Number& value, const ScalarOptions& options = {});
+  Status save_scalar(std::string_view name, double value, const ScalarOptions& options = {});
+
+  // Ends the last step, writes the collections and the end marker, and waits for the writer.
+  // The first error of the hook's life, if any. The second call does nothing.
+  struct CloseOptions {
+    bool at_exit = false;  // the process is ending: do not wait for other workers for long
+  };
+  Status close(const CloseOptions& options);
+  Status close() { return close({}); }
+  bool is_closed() const { return closed_; }
+
+  const Worker& worker() const { return worker_; }
+  bool is_recording() const { return recording_ && fork_guard_.in_owner(); }
+  size_t peak_queue_bytes() const { return writer_ ? writer_->peak_queue_bytes() : 0; }
+
+ private:
+  explicit Hook(HookOptions options);
+  Status initialize();
+  Status restore();
+  // Before the first step.
+  Status start();
+  Status prepare();
+  Status begin(StepInfo step);
+  void finish_step();
+  void open_step();
+  void export_collections();
+  void save_resume_state();
+  void report_writer_error();
+  void report_unseen_watches();
+  Status check_usable() const;
+
+  // Does what is wanted of a tensor.
+  Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                const Action& action);
+  Status watch(std::string_view name, const TensorView& tensor);
+  Status reduce_into_step(std::string_view name, const TensorView& tensor, ReductionSet reductions);
+  Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
+  void join_kind(std::string_view name, Kind kind);
+  void warn_once(std::string message);
+
+  HookOptions options_;
+  std::shared_ptr<storage::Storage> storage_;
+  std::shared_ptr<CollectionSet> collections_;
+  SavePlanOptions plan_options_;
+  std::unique_ptr<ResumeFile> resume_file_;  // of a job that may be interrupted
+  std::unique_ptr<Writer> writer_;           // none in processes that do not save
+  Guard guard_;
+  ForkGuard fork_guard_;
+  StepClock step_clock_;
+  Worker worker_;
+
+  std::optional<SavePlan> plan_;
+  uint64_t planned_revision_ = 0;
+  std::array<Step, kModes.size()> next_active_{};  // the first mode step at which the plan saves something
+  std::array<std::string, kModes.size()> triggered_;  // the tensor whose NaN makes the next step a saved one
+
+  bool recording_ = true;   // false: closed, disabled, or a process that does not save
+  bool closed_ = true;      // until it is initialised
+  bool started_ = false;
+  bool saving_ = false;     // the plan saves something at this step
+  bool watching_ = false;   // tensors are watched for NaN at this step
+  bool step_open_ = false;  // the writer has begun this step
+  bool exported_ = false;
+  std::string exported_json_;
+  std::optional<Step> last_saved_step_;
+  int64_t training_run_ = 0;
+  std::chrono::steady_clock::time_point next_state_look_{};
+
+  ScalarBoard scalars_;
+  ReductionResult reduced_;
+  std::vector<StoredReduction> stored_;
+  std::vector<std::string> unseen_watches_;  // until the first step is over
+  std::vector<std::string> seen_names_;
+  // Whether a watched tensor held a NaN when it was last seen.
+  std::array<std::map<std::string, bool, std::less<>>, kModes.size()> nan_before_;
+  std::set<std::string> warned_;
+};
+
+}  // namespace smd

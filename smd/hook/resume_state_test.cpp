@@ -1,0 +1,78 @@
+#include "smd/hook/resume_state.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "smd/storage/storage.h"
+
+namespace smd {
+namespace {
+
+class ResumeFileTest : public testing::Test {
+ protected:
+  ResumeFileTest() : folder(testing::TempDir() + "/smd_resume_" + std::to_string(getpid())) {
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+  }
+  ~ResumeFileTest() override { std::filesystem::remove_all(folder); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder + "/" + name) << text;
+  }
+  std::string folder;
+  const ResumeState state{.training_run = 0,
+                          .latest_step_saved = 14,
+                          .latest_step_seen = 19,
+                          .mode_steps = {{Mode::global, 19}, {Mode::train, 9}, {Mode::eval, 9}}};
+};
+
+TEST_F(ResumeFileTest, a_new_checkpoint_saves_the_state) {
+  ResumeFile file(folder);
+  EXPECT_FALSE(file.load()->has_value());
+  ASSERT_TRUE(file.update(state).ok());
+  EXPECT_FALSE(file.load()->has_value()) << "no checkpoint yet";
+  write("model.pt", "abc");
+  ASSERT_TRUE(file.update(state).ok());
+  EXPECT_EQ(**ResumeFile(folder).load(), state);
+}
+
+TEST_F(ResumeFileTest, the_entry_that_went_furthest_wins_and_unchanged_files_add_none) {
+  ResumeFile file(folder);
+  write("model.pt", "abc");
+  ASSERT_TRUE(file.update(state).ok());
+  ResumeState later = state;
+  later.latest_step_seen = 30;
+  later.latest_step_saved = std::nullopt;
+  ASSERT_TRUE(file.update(later).ok());
+  EXPECT_EQ((*file.load())->latest_step_seen, 19) << "the checkpoint did not change";
+  write("model.pt", "abcd");
+  ASSERT_TRUE(file.update(later).ok());
+  EXPECT_EQ(**file.load(), later);
+  write("x.sagemaker-uploaded", "");
+  later.latest_step_seen = 40;
+  ASSERT_TRUE(file.update(later).ok());
+  EXPECT_EQ((*file.load())->latest_step_seen, 30);
+}
+
+TEST_F(ResumeFileTest, a_broken_file_is_reported_and_then_replaced) {
+  write("metadata.json", "[{");
+  ResumeFile file(folder);
+  EXPECT_FALSE(file.load().ok());
+  write("metadata.json", R"([{"training-run": 0}])");
+  EXPECT_EQ(file.load().error().code, ErrorCode::corrupt);
+  write("model.pt", "abc");
+  ASSERT_TRUE(file.update(state).ok());
+}
+
+TEST_F(ResumeFileTest, the_configuration_names_the_folder) {
+  write("config.json", R"({"LocalPath": "/my/checkpoints"})");
+  EXPECT_EQ(checkpoint_folder(folder + "/config.json"), "/my/checkpoints");
+  write("other.json", "{}");
+  EXPECT_FALSE(checkpoint_folder(folder + "/other.json").has_value());
+  EXPECT_FALSE(checkpoint_folder(folder + "/missing.json").has_value());
+}
+
+}  // namespace
+}  // namespace smd

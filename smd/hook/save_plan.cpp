@@ -1,0 +1,206 @@
+#include "smd/hook/save_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "smd/base/nearest.h"
+#include "smd/collection/builtin.h"
+
+namespace smd {
+namespace {
+
+bool contains(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Completes the collection's own configs; what it then has is exported with it.
+void resolve_configs(Collection& collection, const SavePlanOptions& options,
+                     std::vector<std::string>& warnings) {
+  SaveConfig save = collection.save_config() ? *collection.save_config() : options.save_config;
+  save.merge_defaults(options.save_config);
+  if (!collection.save_config() || *collection.save_config() != save) {
+    collection.set_save_config(std::make_shared<SaveConfig>(save));
+  }
+  const bool raw_only = is_scalar_collection(collection.name()) ||
+                        contains(options.raw_only_collections, collection.name());
+  if (raw_only) {
+    const auto own = collection.reduction_config();
+    if (own && !own->set().empty()) {
+      warnings.push_back(fmt::format(
+          "The collection '{}' holds single numbers: they are saved as they are, its reductions are "
+          "ignored.",
+          collection.name()));
+    }
+    if (!own || *own != ReductionConfig::raw_only()) {
+      collection.set_reduction_config(std::make_shared<ReductionConfig>(ReductionConfig::raw_only()));
+    }
+    if (collection.save_histogram()) collection.set_save_histogram(false);
+  } else if (!collection.reduction_config()) {
+    collection.set_reduction_config(std::make_shared<ReductionConfig>(options.reduction_config));
+  }
+}
+
+void warn_of_unknown(const CollectionSet& collections, const SavePlanOptions& options,
+                     std::vector<std::string>& warnings) {
+  for (const std::string& name : options.include_collections) {
+    if (collections.find(name) || name == collection_keys::kScalars) continue;
+    warnings.push_back(fmt::format("There is no collection '{}' to save.{}", name,
+                                   did_you_mean(name, collections.names())));
+  }
+}
+
+}  // namespace
+
+Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePlanOptions& options,
+                                 std::vector<std::string>& warnings) {
+  SavePlan plan;
+  const bool all = contains(options.include_collections, collection_keys::kAll);
+  std::vector<std::shared_ptr<Collection>> taking_part;
+  warn_of_unknown(collections, options, warnings);
+  for (const auto& collection : collections.collections()) {
+    const std::string& name = collection->name();
+    const bool named = contains(options.include_collections, name);
+    const bool custom = contains(options.custom_collections, name) && !named && !all;
+    if (!all && !named && !custom) continue;
+    if (name == collection_keys::kScalars) continue;  // a list of names; scalars are always saved
+    const auto builtin = plain_collections();
+    const bool known = is_scalar_collection(name) ||
+                       std::any_of(builtin.begin(), builtin.end(),
+                                   [&](const BuiltinCollection& b) { return b.name == name; });
+    if (collection->empty() && !known && named) {
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("The collection '{}' is to be saved but has neither patterns nor tensor "
+                               "names; add some with include() or add_tensor_name().",
+                               name)};
+    }
+    resolve_configs(*collection, options, warnings);
+    const ReductionConfig& wanted = *collection->reduction_config();
+    if (wanted.saves_nothing()) {
+      warnings.push_back(fmt::format(
+          "The reduction config of the collection '{}' saves nothing: no raw tensors, shapes or "
+          "reductions.",
+          name));
+    }
+    plan.entries_.push_back({.collection = collection,
+                             .save = *collection->save_config(),
+                             .action = {.raw = wanted.save_raw_tensor(),
+                                        .shape = wanted.save_shape(),
+                                        .reductions = wanted.set()},
+                             .custom = custom,
+                             .training_only = is_training_collection(name)});
+    taking_part.push_back(collection);
+  }
+  plan.matcher_ = std::make_unique<Matcher>(std::move(taking_part));
+  plan.generation_ = plan.matcher_->generation();
+  for (uint32_t i = 0; i < plan.entries_.size(); ++i) {
+    for (Mode mode : kModes) {
+      const auto& config = plan.entries_[i].save.mode(mode);
+      for (const std::string& name : config->when_nan) {
+        plan.watches_[index_of(mode)][name].push_back(i);
+      }
+    }
+  }
+  plan.deactivate();
+  return plan;
+}
+
+bool SavePlan::applies(const Entry& entry, Mode mode) const {
+  return !entry.training_only || (mode != Mode::eval && mode != Mode::predict);
+}
+
+std::optional<Step> SavePlan::next_active(Mode mode, Step from) const {
+  std::optional<Step> next;
+  for (const Entry& entry : entries_) {
+    if (!applies(entry, mode)) continue;
+    const auto step = entry.save.next_save(mode, from);
+    if (step && (!next || *step < *next)) next = step;
+  }
+  return next;
+}
+
+void SavePlan::activate(Mode mode, Step mode_step) {
+  Active active(entries_.size(), 0);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    active[i] = applies(entries_[i], mode) && entries_[i].save.should_save(mode, mode_step) ? 1 : 0;
+  }
+  select(std::move(active));
+}
+
+void SavePlan::deactivate() { select(Active(entries_.size(), 0)); }
+
+void SavePlan::select(Active active) {
+  active_ = std::move(active);
+  active_count_ = static_cast<size_t>(std::count(active_.begin(), active_.end(), 1));
+  const auto [it, added] = rows_.try_emplace(active_, answers_.size());
+  if (added) answers_.emplace_back();
+  row_ = it->second;
+}
+
+bool SavePlan::is_active(std::string_view collection) const {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (active_[i] != 0 && entries_[i].collection->name() == collection) return true;
+  }
+  return false;
+}
+
+const Action& SavePlan::wanted(std::string_view name) {
+  const NameMatch& match = matcher_->match(name);
+  if (matcher_->generation() != generation_) {
+    for (auto& row : answers_) row.clear();
+    generation_ = matcher_->generation();
+  }
+  auto& row = answers_[row_];
+  if (match.id >= row.size()) row.resize(matcher_->distinct_matches());
+  auto& answer = row[match.id];
+  if (!answer) {
+    answer.emplace();
+    for (uint32_t index : match.collections) {
+      if (active_[index] == 0) continue;
+      const Action& action = entries_[index].action;
+      answer->raw = answer->raw || action.raw;
+      answer->shape = answer->shape || action.shape;
+      answer->reductions.merge(action.reductions);
+    }
+  }
+  return *answer;
+}
+
+const Action* SavePlan::wanted_by(std::string_view collection) const {
+  for (const Entry& entry : entries_) {
+    if (entry.collection->name() == collection) return &entry.action;
+  }
+  return nullptr;
+}
+
+bool SavePlan::is_watched(Mode mode, std::string_view name) const {
+  const auto& watches = watches_[index_of(mode)];
+  return watches.find(name) != watches.end();
+}
+
+std::vector<std::string> SavePlan::watched_names() const {
+  std::vector<std::string> names;
+  for (const auto& watches : watches_) {
+    for (const auto& [name, entries] : watches) {
+      if (!contains(names, name)) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+void SavePlan::trigger(Mode mode, std::string_view watched) {
+  Active active = active_;
+  const auto& watches = watches_[index_of(mode)];
+  for (uint32_t index : watches.find(watched)->second) {
+    if (applies(entries_[index], mode)) active[index] = 1;
+  }
+  select(std::move(active));
+}
+
+std::vector<std::string> SavePlan::collection_names() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.collection->name());
+  return names;
+}
+
+}  // namespace smd

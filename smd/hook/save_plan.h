@@ -1,0 +1,99 @@
+#pragma once
+
+// What is saved at a step, worked out once per configuration: which collections take part, at which
+// steps, and what of a tensor they want. Built by the hook when recording starts and again when
+// collections change. One thread at a time.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "smd/collection/collection_set.h"
+#include "smd/collection/matcher.h"
+#include "smd/config/reduction_config.h"
+#include "smd/config/save_config.h"
+
+namespace smd {
+
+struct SavePlanOptions {
+  std::vector<std::string> include_collections;  // names; "all" = every collection
+  // Saved through save_tensor although not included.
+  std::vector<std::string> custom_collections;
+  std::vector<std::string> raw_only_collections;
+  SaveConfig save_config;
+  ReductionConfig reduction_config = ReductionConfig::raw_only();
+};
+
+// What is wanted of one tensor at one step.
+struct Action {
+  bool raw = false;
+  bool shape = false;
+  ReductionSet reductions;
+
+  bool empty() const { return !raw && !shape && reductions.empty(); }
+};
+
+class SavePlan final {
+ public:
+  // Gives the collections that take part complete configs of their own. `warnings` gets full sentences.
+  // invalid_argument: an included collection has neither patterns nor names.
+  static Result<SavePlan> build(const CollectionSet& collections, const SavePlanOptions& options,
+                                std::vector<std::string>& warnings);
+
+  // The first mode step ≥ from at which anything is saved; nullopt: never again.
+  std::optional<Step> next_active(Mode mode, Step from) const;
+
+  // Selects the collections of a step; they decide what wanted() answers until the next call.
+  void activate(Mode mode, Step mode_step);
+  void deactivate();
+  bool any_active() const { return active_count_ > 0; }
+  bool is_active(std::string_view collection) const;
+
+  // What the active collections that hold `name` want of it.
+  const Action& wanted(std::string_view name);
+  // What one collection of the plan wants, active or not; nullptr: it is not in the plan.
+  const Action* wanted_by(std::string_view collection) const;
+
+  // Whether a NaN in this tensor starts saving in this mode.
+  bool is_watched(Mode mode, std::string_view name) const;
+  bool watches_anything(Mode mode) const { return !watches_[index_of(mode)].empty(); }
+  std::vector<std::string> watched_names() const;
+  // A watched tensor holds a NaN: its collections are active from now on.
+  void trigger(Mode mode, std::string_view watched);
+
+  // Collections in the plan, as they were when it was built.
+  std::vector<std::string> collection_names() const;
+  std::vector<std::string> take_problems() { return matcher_->take_problems(); }
+
+ private:
+  struct Entry {
+    std::shared_ptr<Collection> collection;
+    SaveConfig save;
+    Action action;
+    bool custom = false;         // does not make a step active for others
+    bool training_only = false;  // not in EVAL and PREDICT
+  };
+  using Active = std::vector<uint8_t>;  // one flag per entry
+
+  bool applies(const Entry& entry, Mode mode) const;
+  void select(Active active);
+
+  std::vector<Entry> entries_;
+  std::unique_ptr<Matcher> matcher_;
+  std::array<std::map<std::string, std::vector<uint32_t>, std::less<>>, kModes.size()> watches_;
+
+  Active active_;
+  size_t active_count_ = 0;
+  // Answers of wanted(): one row per distinct set of active entries, one column per distinct match.
+  std::map<Active, size_t> rows_;
+  std::vector<std::vector<std::optional<Action>>> answers_;
+  size_t row_ = 0;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace smd
