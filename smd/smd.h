@@ -11,13 +11,14 @@
 //   }
 //   smd::Status closed = (*hook)->close();
 //
-// Functions report failures through Result and Status and do not throw. A hook belongs to one thread.
+// Functions report failures through Result and Status and do not throw. A hook belongs to one
+// thread.
 
-#include "smd/base/result.h"              // Result, Status, Error
+#include "smd/base/result.h"                // Result, Status, Error
 #include "smd/collection/collection_set.h"  // groups of tensors, with their own rules
-#include "smd/config/hook_config.h"       // what is saved, and when
-#include "smd/hook/hook.h"                // Hook, HookOptions, Kind
-#include "smd/native/create_hook.h"       // create_hook()
-#include "smd/native/step_scope.h"        // StepScope
-#include "smd/native/view.h"              // view(), own(), dtype_of()
-#include "smd/types/mode.h"               // Mode
+#include "smd/config/hook_config.h"         // what is saved, and when
+#include "smd/hook/hook.h"                  // Hook, HookOptions, Kind
+#include "smd/native/create_hook.h"         // create_hook()
+#include "smd/native/step_scope.h"          // StepScope
+#include "smd/native/view.h"                // view(), own(), dtype_of()
+#include "smd/types/mode.h"                 // Mode

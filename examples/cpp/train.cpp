@@ -3,6 +3,7 @@
 
 #include <smd/smd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -53,7 +54,8 @@ Network random_network(std::mt19937& random) {
   return network;
 }
 
-// One pass over all points. Gives the loss; fills the gradients and the activations of the hidden layer.
+// One pass over all points. Gives the loss; fills the gradients and the activations of the hidden
+// layer.
 double forward_and_backward(const Network& network, const Points& points, Network& gradient,
                             std::vector<float>& hidden) {
   gradient = {};
@@ -126,7 +128,7 @@ int main(int argc, char** argv) {
     step.save("hidden/bias", smd::view(network.hidden_bias));
     step.save("output/weight", smd::view(network.output_weight, {1, kHidden}));
     step.save("output/bias", smd::view(&network.output_bias, {1}));
-    step.save("hidden/output", smd::view(hidden, {kPoints, kHidden}), smd::Kind::output);
+    step.save("hidden/output", smd::view(hidden, {kPoints, kHidden}));
     step.save("gradient/hidden/weight", smd::view(gradient.hidden_weight));
     step.save("gradient/output/weight", smd::view(gradient.output_weight, {1, kHidden}));
     step.save_scalar("loss", loss);
@@ -137,6 +139,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", closed.error().message.c_str());
     return 1;
   }
-  std::printf("The loss after %d steps is %.4f; the run is in %s\n", kSteps, loss, directory.c_str());
+  std::printf("The loss after %d steps is %.4f; the run is in %s\n", kSteps, loss,
+              directory.c_str());
   return 0;
 }

@@ -10,9 +10,9 @@
 
 namespace smd {
 
-// `json` is what a configuration file holds, {"HookParameters": {…}, "CollectionConfigurations": […]};
-// empty means {}. `out_dir` wins over its "LocalPath"; an empty `out_dir` leaves the choice to it.
-// `options.config` is replaced, the rest is used. Hook::create and Hook::from_json take a
+// `json` is what a configuration file holds, {"HookParameters": {…}, "CollectionConfigurations":
+// […]}; empty means {}. `out_dir` wins over its "LocalPath"; an empty `out_dir` leaves the choice
+// to it. `options.config` is replaced, the rest is used. Hook::create and Hook::from_json take a
 // configuration in C++ and a file.
 Result<std::unique_ptr<Hook>> create_hook(std::string_view out_dir, std::string_view json = {},
                                           HookOptions options = {});

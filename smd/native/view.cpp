@@ -10,8 +10,8 @@ namespace {
 
 Status too_many_axes(std::string_view what) {
   return Error{ErrorCode::invalid_argument,
-               fmt::format("A view has at most {} {}; use a TensorView for more.", Extents::kMostAxes,
-                           what)};
+               fmt::format("A view has at most {} {}; use a TensorView for more.",
+                           Extents::kMostAxes, what)};
 }
 
 }  // namespace
@@ -28,14 +28,16 @@ View::View(DType dtype, const void* data, const Extents& shape, const Extents& s
   } else if (strides.too_many()) {
     status_ = too_many_axes("strides");
   } else if (strided_ && strides.size() != shape.size()) {
-    status_ = Error{ErrorCode::invalid_argument,
-                    fmt::format("A tensor of rank {} came with {} strides.", shape.size(), strides.size())};
+    status_ = Error{
+        ErrorCode::invalid_argument,
+        fmt::format("A tensor of rank {} came with {} strides.", shape.size(), strides.size())};
   }
   const auto item = static_cast<int64_t>(size_of(dtype));
   for (size_t axis = 0; axis < strides.size(); ++axis) {
-    if (__builtin_mul_overflow(strides.values()[axis], item, &strides_bytes_[axis]) && status_.ok()) {
-      status_ = Error{ErrorCode::invalid_argument,
-                      fmt::format("The strides [{}] are too long.", fmt::join(strides.values(), ", "))};
+    if (__builtin_mul_overflow(strides.values()[axis], item, &strides_bytes_[axis]) &&
+        status_.ok()) {
+      status_ = Error{ErrorCode::invalid_argument, fmt::format("The strides [{}] are too long.",
+                                                               fmt::join(strides.values(), ", "))};
     }
   }
   if (status_.ok()) status_ = check(tensor());
@@ -44,9 +46,9 @@ View::View(DType dtype, const void* data, const Extents& shape, const Extents& s
 View View::of(DType dtype, const void* data, size_t available, const Extents& shape) {
   View made(dtype, data, shape);
   if (made.status_.ok() && static_cast<uint64_t>(made.tensor().size()) != available) {
-    made.status_ = Error{ErrorCode::invalid_argument,
-                         fmt::format("{} elements do not fill the shape [{}].", available,
-                                     fmt::join(shape.values(), ", "))};
+    made.status_ =
+        Error{ErrorCode::invalid_argument, fmt::format("{} elements do not fill the shape [{}].",
+                                                       available, fmt::join(shape.values(), ", "))};
   }
   return made;
 }

@@ -1,8 +1,9 @@
 #pragma once
 
 // Makes tensor views from what C++ programs hold numbers in: vectors, spans, arrays, pointers and
-// matrices with strides such as Eigen's. Nothing is copied but shape and strides, which a View holds
-// itself. A View is valid as long as the memory it was made from; it is a parameter, not a member.
+// matrices with strides such as Eigen's. Nothing is copied but shape and strides, which a View
+// holds itself. A View is valid as long as the memory it was made from; it is a parameter, not a
+// member.
 
 #include <array>
 #include <bit>
@@ -73,19 +74,19 @@ struct ElementType<std::complex<double>> {
   static constexpr DType value = DType::complex128;
 };
 
-// A shape or strides: {rows, columns}, any integers, or a list of int64_t. At most kMostAxes numbers.
-// Plain value.
+// A shape or strides: {rows, columns}, any integers, or a list of int64_t. At most kMostAxes
+// numbers. Plain value.
 class Extents final {
  public:
   static constexpr size_t kMostAxes = 8;
 
   Extents() = default;
   template <std::integral... I>
-    requires(sizeof...(I) > 0 && sizeof...(I) <= kMostAxes)
-  Extents(I... extents)  // NOLINT: implicit, for {rows, columns}
+  requires(sizeof...(I) > 0 && sizeof...(I) <= kMostAxes)
+      Extents(I... extents)  // NOLINT: implicit, for {rows, columns}
       : values_{static_cast<int64_t>(extents)...}, size_(sizeof...(I)) {}
   // One number too many is remembered: too_many().
-  Extents(std::span<const int64_t> extents);  // NOLINT: implicit
+  Extents(std::span<const int64_t> extents);    // NOLINT: implicit
   Extents(const std::vector<int64_t>& extents)  // NOLINT: implicit
       : Extents(std::span<const int64_t>(extents)) {}
 
@@ -137,9 +138,10 @@ concept StridedMatrix = requires(const M& matrix) {
 };
 
 template <typename R>
-concept ElementRange = std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
-                       Element<std::ranges::range_value_t<const R>> && !StridedMatrix<R> &&
-                       !std::is_array_v<R>;
+concept ElementRange =
+    std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
+    Element<std::ranges::range_value_t<const R>> && !StridedMatrix<R> &&
+    !std::is_array_v<R>;
 
 // A vector, std::array or span as one axis.
 template <ElementRange R>
@@ -157,16 +159,16 @@ View view(const R& values, const Extents& shape) {
 
 // float a[3][4] has the shape [3, 4].
 template <typename A>
-  requires std::is_array_v<A> && Element<std::remove_all_extents_t<A>>
-View view(const A& array) {
-  return [&]<size_t... I>(std::index_sequence<I...>) -> View {
+requires std::is_array_v<A> && Element<std::remove_all_extents_t<A>> View view(const A& array) {
+  return [&]<size_t... I>(std::index_sequence<I...>)->View {
     return {dtype_of<std::remove_all_extents_t<A>>(), &array, Extents(std::extent_v<A, I>...)};
-  }(std::make_index_sequence<std::rank_v<A>>());
+  }
+  (std::make_index_sequence<std::rank_v<A>>());
 }
 
 template <typename A>
-  requires std::is_array_v<A> && Element<std::remove_all_extents_t<A>>
-View view(const A& array, const Extents& shape) {
+requires std::is_array_v<A> && Element<std::remove_all_extents_t<A>> View
+view(const A& array, const Extents& shape) {
   return View::of(dtype_of<std::remove_all_extents_t<A>>(), &array,
                   sizeof array / sizeof(std::remove_all_extents_t<A>), shape);
 }
@@ -186,7 +188,9 @@ View view(const M& matrix) {
     return {dtype, matrix.data(), int64_t{matrix.rows()} * int64_t{matrix.cols()},
             int64_t{column ? matrix.rowStride() : matrix.colStride()}};
   } else {
-    return {dtype, matrix.data(), {matrix.rows(), matrix.cols()},
+    return {dtype,
+            matrix.data(),
+            {matrix.rows(), matrix.cols()},
             {matrix.rowStride(), matrix.colStride()}};
   }
 }

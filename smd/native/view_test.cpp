@@ -104,7 +104,8 @@ TEST(View, takes_shapes_of_any_integer_type) {
 TEST(View, reads_pointers_through_strides_of_elements) {
   const std::vector<int32_t> numbers{0, 1, 2, 3, 4, 5};
   EXPECT_THAT(elements<int32_t>(view(numbers.data(), {2, 3})), ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(elements<int32_t>(view(numbers.data(), {3, 2}, {1, 3})), ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_THAT(elements<int32_t>(view(numbers.data(), {3, 2}, {1, 3})),
+              ElementsAre(0, 3, 1, 4, 2, 5));
   EXPECT_THAT(elements<int32_t>(view(numbers.data() + 5, {3}, {-2})), ElementsAre(5, 3, 1));
   EXPECT_THAT(elements<int32_t>(view(numbers.data() + 1, {3}, {0})), ElementsAre(1, 1, 1));
 }
@@ -150,7 +151,8 @@ TEST(View, refuses_what_cannot_be_read) {
   EXPECT_THAT(view(static_cast<const float*>(nullptr), {2}).status().error().message,
               HasSubstr("without data"));
   EXPECT_THAT(view(numbers.data(), {2, 3}, {1}).status().error().message, HasSubstr("1 strides"));
-  EXPECT_THAT(view(numbers.data(), {2}, {INT64_MAX}).status().error().message, HasSubstr("too long"));
+  EXPECT_THAT(view(numbers.data(), {2}, {INT64_MAX}).status().error().message,
+              HasSubstr("too long"));
   const std::vector<int64_t> nine(9, 1);
   EXPECT_THAT(view(numbers.data(), nine).status().error().message, HasSubstr("at most 8 axes"));
   EXPECT_FALSE(View(DType::string, numbers.data(), {2}).status().ok());
