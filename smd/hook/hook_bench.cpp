@@ -115,7 +115,10 @@ void thousand_scalars_in_100_steps(benchmark::State& state) {
   state.counters["calls_per_s"] = benchmark::Counter(calls, benchmark::Counter::kIsRate);
   state.counters["caller_ns_per_call"] = calling_secs / calls * 1e9;
 }
-BENCHMARK(thousand_scalars_in_100_steps)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(thousand_scalars_in_100_steps)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 void ten_thousand_small_reductions(benchmark::State& state) {
   Folder folder;
@@ -144,6 +147,7 @@ BENCHMARK(ten_thousand_small_reductions)
     ->Arg(1)
     ->Arg(10)
     ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 
 void plain_write(const std::string& path, ByteSpan bytes) {
