@@ -42,7 +42,8 @@ uint64_t field_bytes(uint64_t length) { return 1 + protozero::length_of_varint(l
 // Decimal text of a number without allocation.
 class Decimal final {
  public:
-  explicit Decimal(int64_t value) : end_(fmt::format_to(buffer_, "{}", value)) {}
+  explicit Decimal(int64_t value)
+      : end_(std::to_chars(buffer_, buffer_ + sizeof buffer_, value).ptr) {}
   std::string_view text() const { return {buffer_, static_cast<size_t>(end_ - buffer_)}; }
 
  private:

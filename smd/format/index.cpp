@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <simdjson.h>
 
+#include <charconv>
 #include <iterator>
 
 #include "smd/base/json.h"
@@ -19,7 +20,10 @@ struct Malformed {
   std::string what;
 };
 
-void append_uint(std::string& out, uint64_t value) { fmt::format_to(std::back_inserter(out), "{}", value); }
+void append_uint(std::string& out, uint64_t value) {
+  char digits[20];
+  out.append(digits, std::to_chars(digits, std::end(digits), value).ptr);
+}
 
 template <typename T>
 T require(simdjson::simdjson_result<T> value, const char* what) {

@@ -197,7 +197,9 @@ TEST_F(StepScopeTest, reports_wrong_json_and_unknown_keys) {
 }
 
 TEST_F(StepScopeTest, prefers_the_given_directory) {
-  auto hook = create_hook("given", R"({"LocalPath": "in_the_json"})");
+  HookOptions options;
+  options.storage = storage;
+  auto hook = create_hook("given", R"({"LocalPath": "in_the_json"})", std::move(options));
   ASSERT_TRUE(hook.ok());
   EXPECT_EQ((*hook)->config().out_dir, "given");
 }
