@@ -80,13 +80,7 @@ void add_medians(const Kernels& kernels, const TensorView& tensor, const PassOpt
   }
   if (has(options.abs, Needs::middle)) {
     std::vector<Magnitude<T>> magnitudes(values.size());
-    std::transform(values.begin(), values.end(), magnitudes.begin(), [](T x) {
-      if constexpr (std::is_floating_point_v<T>)
-        return std::abs(x);
-      else
-        return x < 0 ? Magnitude<T>{0} - static_cast<Magnitude<T>>(x)
-                     : static_cast<Magnitude<T>>(x);
-    });
+    std::transform(values.begin(), values.end(), magnitudes.begin(), magnitude_of<T>);
     totals.abs.middle = median(magnitudes);
   }
   if (has(options.plain, Needs::middle)) totals.plain.middle = median(values);

@@ -14,7 +14,8 @@
 #include "hwy/highway.h"
 #include "smd/reduce/internal/convert.inl.h"
 #include "smd/reduce/internal/extrema.inl.h"
-#include "smd/reduce/internal/moments.inl.h"
+#include "smd/reduce/internal/product.inl.h"
+#include "smd/reduce/internal/survey.inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace smd::internal {
@@ -24,9 +25,8 @@ template <typename T>
 constexpr ElementKernels<T> element_kernels() {
   ElementKernels<T> kernels{.extrema = extrema<T>, .count_special = count_special<T>};
   if constexpr (sizeof(T) == 4 || std::is_same_v<T, double>) {
-    kernels.moments = moments<T>;
-    kernels.deviations = deviations<T>;
-    kernels.abs_deviations = abs_deviations<T>;
+    kernels.survey_values = survey_values<T>;
+    kernels.survey_all = survey_all<T>;
   }
   if constexpr (std::is_floating_point_v<T>) kernels.product = product<T>;
   return kernels;
