@@ -14,14 +14,17 @@ double shortened(double x) {
 
 }  // namespace
 
-void Moments::merge(double n, double mean, const ShiftedSums& sums, double spread) {
-  const double total = n * shift_ + sums.first;
+void Moments::merge(double n, double centre, const ShiftedSums& sums) {
+  if (count_ == 0) centre_ = centre;
+  const double delta = (centre - centre_) + (sums.first / n - offset_);
   const double all = count_ + n;
-  const double delta = mean - mean_;
-  squared_deviations_ += spread;
-  if (count_ > 0) squared_deviations_ += delta * delta * (count_ * n / all);
-  mean_ += delta * (n / all);
+  squared_deviations_ += spread_of(sums, n) + delta * delta * (count_ * n / all);
+  offset_ += delta * (n / all);
   count_ = all;
+}
+
+void Moments::take_sums(double n, double mean, const ShiftedSums& sums) {
+  const double total = n * shift_ + sums.first;
   total_ += total;
   squares_ += sums.second + shift_ * (sums.first + total);
   if (std::isfinite(mean)) shift_ = shortened(mean);

@@ -23,9 +23,12 @@ class Moments final {
   void add(size_t count, const ShiftedSums& sums, F&& recentred) {
     const auto n = static_cast<double>(count);
     const double mean = shift_ + sums.first / n;
-    double spread = spread_of(sums, n);
-    if (kMostLoss * spread < sums.first * sums.first / n) spread = spread_of(recentred(mean), n);
-    merge(n, mean, sums, spread);
+    if (kMostLoss * spread_of(sums, n) < sums.first * sums.first / n) {
+      merge(n, mean, recentred(mean));
+    } else {
+      merge(n, shift_, sums);
+    }
+    take_sums(n, mean, sums);
   }
 
   double total() const { return total_; }
@@ -40,11 +43,15 @@ class Moments final {
     const double spread = sums.second - sums.first * sums.first / n;
     return spread < 0 ? 0 : spread;
   }
-  void merge(double n, double mean, const ShiftedSums& sums, double spread);
+  // Joins Σ(x − mean)² of a block whose sums are about `centre`.
+  void merge(double n, double centre, const ShiftedSums& sums);
+  void take_sums(double n, double mean, const ShiftedSums& sums);
 
   double shift_ = 0;
   double count_ = 0;
-  double mean_ = 0;
+  // The mean is centre_ + offset_: far from zero, one float64 would not tell neighbours apart.
+  double centre_ = 0;
+  double offset_ = 0;
   double total_ = 0;
   double squares_ = 0;
   double squared_deviations_ = 0;
