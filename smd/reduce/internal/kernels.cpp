@@ -71,9 +71,9 @@ HWY_EXPORT(kernels);
 void Product::merge(const Product& other) {
   mantissa *= other.mantissa;
   exponent += other.exponent;
-  const int shift = std::ilogb(mantissa);
-  mantissa = std::ldexp(mantissa, -shift);
-  exponent += shift;
+  if (std::abs(mantissa) < 2) return;
+  mantissa /= 2;
+  ++exponent;
 }
 
 double Product::to_double() const {

@@ -159,9 +159,9 @@ void Pass<T>::take_product(std::span<const T> block) {
       return;
     }
     for (T x : block) {
-      int exponent = 0;
-      const double mantissa = std::isinf(x) ? std::copysign(1.0, x) : std::frexp(x, &exponent);
-      product_.merge({mantissa, exponent});
+      int exponent = 1;
+      const double half = std::isinf(x) ? std::copysign(0.5, x) : std::frexp(x, &exponent);
+      product_.merge({2 * half, exponent - 1});
     }
   }
 }
