@@ -36,6 +36,12 @@ class ProductLanes final {
     multiply(factor(from));
   }
 
+  HWY_INLINE void merge(const ProductLanes& other) {
+    exponent_ = hn::Add(exponent_, other.exponent_);
+    removed_ += other.removed_;
+    multiply(other.mantissa_);
+  }
+
   HWY_INLINE Product finish() const {
     const Wide wide;
     const Bits bits;
@@ -77,12 +83,16 @@ class ProductLanes final {
 template <typename T>
 Product product(const T* block, size_t count) {
   const size_t step = hn::Lanes(Wide());
-  ProductLanes lanes;
+  ProductLanes even, odd;
   size_t i = 0;
-  for (; i + 4 * step <= count; i += 4 * step) lanes.add(block + i, step);
-  for (; i + step <= count; i += step) lanes.add(block + i);
-  if (i < count) lanes.add(Padded<T, Wide>(block + i, count - i, T{1}).lanes);
-  return lanes.finish();
+  for (; i + 8 * step <= count; i += 8 * step) {
+    even.add(block + i, step);
+    odd.add(block + i + 4 * step, step);
+  }
+  for (; i + step <= count; i += step) even.add(block + i);
+  if (i < count) odd.add(Padded<T, Wide>(block + i, count - i, T{1}).lanes);
+  even.merge(odd);
+  return even.finish();
 }
 
 }  // namespace HWY_NAMESPACE
