@@ -6,8 +6,8 @@ namespace smd {
 
 Number Number::real(DType dtype, double value) {
   const bool narrow = dtype == DType::float32;
-  const uint64_t word = narrow ? std::bit_cast<uint32_t>(static_cast<float>(value))
-                               : std::bit_cast<uint64_t>(value);
+  const uint64_t word =
+      narrow ? std::bit_cast<uint32_t>(static_cast<float>(value)) : std::bit_cast<uint64_t>(value);
   return {dtype, std::bit_cast<std::array<std::byte, 8>>(word)};
 }
 

@@ -1,7 +1,6 @@
 #include "smd/reduce/reduce.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "smd/reduce/internal/element_reader.h"
 #include "smd/reduce/internal/median.h"
@@ -97,7 +96,7 @@ Status reduce_with(const Kernels& kernels, const TensorView& tensor,
 
   const PassOptions options = plan(tensor.dtype, request);
   TotalsPair totals;
-  for_computing_type(tensor.dtype, [&]<typename T>(T*) {
+  for_computing_type(tensor.dtype, [&]<typename T>(std::type_identity<T>) {
     totals = fused<T>(kernels, tensor, options, out);
     add_medians<T>(kernels, tensor, options, totals);
   });

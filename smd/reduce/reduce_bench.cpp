@@ -142,7 +142,7 @@ const int kRegistered = [] {
   add("large/float32/typical_and_counts", DType::float32, kLargeBytes,
       {.reductions = typical(), .count_special = true})
       ->Unit(benchmark::kMillisecond);
-  // In the second-level cache: what the loops cost without waiting for memory.
+  // In the first-level cache: what the loops cost without waiting for memory.
   constexpr int64_t kCachedBytes = 8 << 10;
   add("cached/float32/extrema", DType::float32, kCachedBytes, {.reductions = set_of({"min"})});
   add("cached/float32/mean", DType::float32, kCachedBytes, {.reductions = set_of({"mean"})});

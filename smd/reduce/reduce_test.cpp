@@ -161,7 +161,9 @@ TEST(Reduce, variance_survives_a_distant_mean) {
 
 TEST(Reduce, complex_numbers_have_norms_and_absolute_reductions_only) {
   const auto result = reduce_all<std::complex<float>>(DType::complex64, {{3, 4}, {0, 0}, {-6, 8}});
-  EXPECT_EQ(result.values.size(), 12u);
+  for (const auto& [reduction, number] : result.values) {
+    EXPECT_TRUE(reduction.abs() || reduction.kind().is_norm) << reduction.name();
+  }
   EXPECT_EQ(result.find(*parse_reduction("mean")), nullptr);
   EXPECT_EQ(value(result, "abs_max"), 10);
   EXPECT_EQ(value(result, "abs_mean"), 5);
@@ -176,7 +178,7 @@ TEST(Reduce, values_come_in_the_order_of_the_set) {
   const auto result = reduce_all<float>(DType::float32, {1, 2});
   std::vector<uint8_t> ids;
   for (const auto& [reduction, number] : result.values) ids.push_back(reduction.id());
-  EXPECT_EQ(ids.size(), 20u);
+  EXPECT_EQ(ids.size(), 2 * reduction_kinds().size());
   EXPECT_TRUE(std::ranges::is_sorted(ids));
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "smd/reduce/internal/kernels.h"

@@ -1,6 +1,6 @@
 #include "smd/reduce/internal/kernels.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 
 // The oldest and the newest x86 level bring nothing to these loops; vectors of unknown length
@@ -34,7 +34,7 @@ constexpr ElementKernels<T> element_kernels() {
 
 const Kernels& kernels() {
   static constexpr Kernels table = {
-      .target = HWY_STR(HWY_NAMESPACE),
+      .target = std::string_view(HWY_STR(HWY_NAMESPACE)).substr(2),  // after "N_"
       .float32 = element_kernels<float>(),
       .float64 = element_kernels<double>(),
       .int32 = element_kernels<int32_t>(),

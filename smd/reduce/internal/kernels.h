@@ -104,7 +104,7 @@ template <typename From, typename To>
 using Convert = void (*)(const From* from, size_t count, To* to);
 
 struct Kernels {
-  std::string_view target;  // the instruction set: "AVX3"
+  std::string_view target;  // the instruction set, by its name in Highway: "AVX3", "SCALAR"
 
   ElementKernels<float> float32;
   ElementKernels<double> float64;
@@ -133,16 +133,17 @@ struct Kernels {
 
   template <typename T>
   const ElementKernels<T>& of() const {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_same_v<T, float>) {
       return float32;
-    else if constexpr (std::is_same_v<T, double>)
+    } else if constexpr (std::is_same_v<T, double>) {
       return float64;
-    else if constexpr (std::is_same_v<T, int32_t>)
+    } else if constexpr (std::is_same_v<T, int32_t>) {
       return int32;
-    else if constexpr (std::is_same_v<T, int64_t>)
+    } else if constexpr (std::is_same_v<T, int64_t>) {
       return int64;
-    else
+    } else {
       return uint64;
+    }
   }
 };
 

@@ -76,18 +76,20 @@ Pass<T>::Pass(const Kernels& kernels, const PassOptions& options)
 template <typename T>
 void Pass<T>::add(std::span<const T> block) {
   if constexpr (kSurveyed) {
-    if (has(needs_, Needs::moments))
+    if (has(needs_, Needs::moments)) {
       latest_ = take_moments<T>(block);
-    else if (has(needs_, Needs::extrema))
+    } else if (has(needs_, Needs::extrema)) {
       latest_ = extrema_of(block);
+    }
   } else {
     if (has(needs_, Needs::extrema)) latest_ = extrema_of(block);
     if (has(needs_, Needs::moments)) {
       alignas(64) double reals[kBlockElements];
-      if constexpr (std::is_signed_v<T>)
+      if constexpr (std::is_signed_v<T>) {
         kernels_.from_int64(block.data(), block.size(), reals);
-      else
+      } else {
         kernels_.from_uint64(block.data(), block.size(), reals);
+      }
       take_moments<double>({reals, block.size()});
     }
   }

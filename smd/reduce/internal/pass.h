@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "smd/reduce/internal/kernels.h"
 #include "smd/reduce/internal/moments.h"
@@ -35,8 +36,8 @@ class Pass final {
   Totals totals(bool abs) const;
   const SpecialCounts& special() const { return special_; }
 
-  // Zero, or the power of two by which the elements must be multiplied before their squares fit
-  // into float64: then the sums of totals() are to be taken from a second pass.
+  // Zero, or the exponent of the power of two by which the elements must be multiplied before their
+  // squares fit into float64: then the sums of totals() are to be taken from a second pass.
   int needed_exponent() const;
 
  private:

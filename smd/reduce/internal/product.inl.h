@@ -1,5 +1,4 @@
-// Products that keep their exponent apart. Included once per instruction set by
-// kernels.cpp.
+// Products that keep their exponent apart. Included once per instruction set by kernels.cpp.
 
 #if defined(SMD_REDUCE_PRODUCT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SMD_REDUCE_PRODUCT_INL_H_
@@ -7,6 +6,8 @@
 #else
 #define SMD_REDUCE_PRODUCT_INL_H_
 #endif
+
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "smd/reduce/internal/kernels.h"

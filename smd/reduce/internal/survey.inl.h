@@ -1,5 +1,4 @@
-// Extrema and shifted sums in one loop. Included once per instruction set by
-// kernels.cpp.
+// Extrema and shifted sums in one loop. Included once per instruction set by kernels.cpp.
 
 #if defined(SMD_REDUCE_SURVEY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SMD_REDUCE_SURVEY_INL_H_
@@ -7,6 +6,9 @@
 #else
 #define SMD_REDUCE_SURVEY_INL_H_
 #endif
+
+#include <algorithm>
+#include <bit>
 
 #include "hwy/highway.h"
 #include "smd/reduce/internal/extrema.inl.h"

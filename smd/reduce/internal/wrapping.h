@@ -2,6 +2,7 @@
 
 // Sums and products of integers modulo 2^64, as NumPy computes them. Plain value.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
