@@ -62,6 +62,8 @@ struct HookOptions {
   Environment environment = Environment::of_process();
   // Empty: what config.out_dir names.
   std::shared_ptr<storage::Storage> storage;
+  // Empty: a new set. What it holds already stays as it is; built-in collections are added.
+  std::shared_ptr<CollectionSet> collections;
 };
 
 struct ScalarOptions {
@@ -86,6 +88,9 @@ class Hook final {
   // Shared with Python's CollectionManager.
   const std::shared_ptr<CollectionSet>& shared_collections() const { return collections_; }
   void set_collections(std::shared_ptr<CollectionSet> collections);
+  // What collections without configs of their own use.
+  const SaveConfig& save_config() const { return plan_options_.save_config; }
+  const ReductionConfig& reduction_config() const { return plan_options_.reduction_config; }
   // Names of the collections to save, defaults included.
   const std::vector<std::string>& include_collections() const { return plan_options_.include_collections; }
 
@@ -127,6 +132,9 @@ class Hook final {
   Status save_scalar(std::string_view name, const Number& value, const ScalarOptions& options = {});
   Status save_scalar(std::string_view name, double value, const ScalarOptions& options = {});
 
+  // Writes the collections file now, before the first step is saved or after it has changed.
+  Status write_collections();
+
   // Ends the last step, writes the collections and the end marker, and waits for the writer.
   // The first error of the hook's life, if any. The second call does nothing.
   struct CloseOptions {
@@ -135,6 +143,7 @@ class Hook final {
   Status close(const CloseOptions& options);
   Status close() { return close({}); }
   bool is_closed() const { return closed_; }
+  bool is_strict() const { return guard_.strict(); }
 
   const Worker& worker() const { return worker_; }
   bool is_recording() const { return recording_ && fork_guard_.in_owner(); }
