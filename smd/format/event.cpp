@@ -42,12 +42,11 @@ uint64_t field_bytes(uint64_t length) { return 1 + protozero::length_of_varint(l
 // Decimal text of a number without allocation.
 class Decimal final {
  public:
-  explicit Decimal(int64_t value) : end_(fmt::format_to(buffer_, "{}", value)) {}
-  std::string_view text() const { return {buffer_, static_cast<size_t>(end_ - buffer_)}; }
+  explicit Decimal(int64_t value) : digits_(value) {}
+  std::string_view text() const { return {digits_.data(), digits_.size()}; }
 
  private:
-  char buffer_[24];
-  char* end_;
+  fmt::format_int digits_;
 };
 
 // Writes protobuf fields through a pointer into memory that was sized before.

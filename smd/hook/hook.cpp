@@ -274,11 +274,11 @@ void Hook::finish_step() {
 }
 
 void Hook::export_collections() {
-  std::string json = collections_->to_json();
-  exported_ = true;
-  if (json == exported_json_) return;
-  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)), json);
-  exported_json_ = std::move(json);
+  const std::pair content(collections_->revision(), collections_->name_count());
+  if (exported_ == content) return;
+  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)),
+               collections_->to_json());
+  exported_ = content;
 }
 
 Status Hook::write_collections() {

@@ -196,8 +196,8 @@ class Hook final {
   bool saving_ = false;     // the plan saves something at this step
   bool watching_ = false;   // tensors are watched for NaN at this step
   bool step_open_ = false;  // the writer has begun this step
-  bool exported_ = false;
-  std::string exported_json_;
+  // Revision and name count of the collections when they were last written.
+  std::optional<std::pair<uint64_t, size_t>> exported_;
   std::optional<Step> last_saved_step_;
   int64_t training_run_ = 0;
   std::chrono::steady_clock::time_point next_state_look_{};
