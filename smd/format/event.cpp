@@ -295,7 +295,7 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
   }
   const auto count = element_count(tensor.shape);
   if (!count.ok()) return corrupt(count.error().message);
-  if (has_strings || code == info_of(DType::string).code || (code == 0 && tensor.elements.empty())) {
+  if (has_strings || dtype == DType::string || (code == 0 && tensor.elements.empty())) {
     tensor.dtype = DType::string;
     if (*count != static_cast<int64_t>(tensor.strings.size())) {
       return corrupt(fmt::format("{} strings do not fill the shape [{}]", tensor.strings.size(),

@@ -182,6 +182,14 @@ TEST(Event, elements_that_do_not_fill_the_shape_are_corrupt) {
   EXPECT_EQ(event.error().code, ErrorCode::corrupt);
 }
 
+TEST(Event, the_reference_variant_of_strings_with_numbers_is_corrupt) {
+  // dtype 107, tensor_content of three bytes.
+  const std::string event = from_hex("2a 0e 0a 0c 0a 01 77 42 07 08 6b 22 03 61 62 63");
+  const auto parsed = parse_event(as_bytes(event));
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.error().code, ErrorCode::corrupt);
+}
+
 TEST(TfRecord, every_cut_is_truncated_and_every_header_flip_corrupt) {
   const float x = 1;
   std::string out;
