@@ -67,6 +67,7 @@ class Cursor final {
     varint(length);
   }
   void raw(const void* data, size_t size) {
+    if (size == 0) return;  // `data` may be null
     std::memcpy(at_, data, size);
     at_ += size;
   }

@@ -190,6 +190,16 @@ TEST(Event, the_reference_variant_of_strings_with_numbers_is_corrupt) {
   EXPECT_EQ(parsed.error().code, ErrorCode::corrupt);
 }
 
+TEST(Event, an_empty_name_and_empty_strings_without_memory_come_back) {
+  const int64_t shape[] = {2};
+  const std::string_view strings[] = {{}, {}};
+  std::string out;
+  append_string_record(out, kStep, {.name = {}, .shape = shape}, strings);
+  const Event event = parse_only(out);
+  EXPECT_EQ(event.name, "");
+  EXPECT_THAT(event.tensor->strings, ElementsAre("", ""));
+}
+
 TEST(TfRecord, every_cut_is_truncated_and_every_header_flip_corrupt) {
   const float x = 1;
   std::string out;
