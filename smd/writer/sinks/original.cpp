@@ -95,14 +95,17 @@ class OriginalSink final : public Sink {
 
   Status end_step() override {
     if (index_.empty()) return {};
+    const std::string index_file = format::index_file_name(step_.step, options_.worker);
     std::string event_file;
     if (file_) {
       SMD_RETURN_IF_ERROR(flush());
+      // An earlier run's index must not point into our event file, not even for a moment.
+      if (resuming_) SMD_RETURN_IF_ERROR(options_.storage->remove(index_file));
       SMD_RETURN_IF_ERROR(file_->commit());
       event_file = format::event_file_name(step_.step, options_.worker);
     }
     const std::string json = index_.finish(step_, event_file);
-    SMD_RETURN_IF_ERROR(publish(format::index_file_name(step_.step, options_.worker), json));
+    SMD_RETURN_IF_ERROR(publish(index_file, json));
     abandon_step();
     return {};
   }
@@ -149,6 +152,8 @@ class OriginalSink final : public Sink {
     if (admitted_) return {};
     if (options_.exclusive) SMD_RETURN_IF_ERROR(claim_.acquire());
     SMD_RETURN_IF_ERROR(options_.storage->remove(ended_file_name()));  // of an earlier run
+    SMD_TRY(const auto earlier, options_.storage->list("index", ""));
+    resuming_ = !earlier.empty();
     admitted_ = true;
     return {};
   }
@@ -230,6 +235,7 @@ class OriginalSink final : public Sink {
   const OriginalSinkOptions options_;
   Claim claim_;
   bool admitted_ = false;
+  bool resuming_ = false;  // there are steps of an earlier run
   StepInfo step_;
   std::unique_ptr<storage::WriteFile> file_;  // of the open step, once it has a tensor
   std::string buffer_;                        // records that are not in the file yet
