@@ -187,5 +187,29 @@ TEST_F(OriginalSinkTest, an_index_of_an_earlier_run_never_points_into_a_new_even
   EXPECT_THAT(paths(), ElementsAre("events/000000001000/000000001000_worker_0.tfevents"));
 }
 
+TEST_F(OriginalSinkTest, a_file_beside_the_steps_is_tried_again_until_it_is_there) {
+  auto failing = std::make_shared<FailingStorage>(storage);
+  failing->failing = "collections/";
+  auto other = original_sink({.storage = failing, .worker = "worker_0"});
+  const auto save_step = [&] {
+    ASSERT_TRUE(other->begin_step(kStep).ok());
+    ASSERT_TRUE(other->shape("x", "x", {}).ok());
+    ASSERT_TRUE(other->end_step().ok());
+  };
+  EXPECT_FALSE(other->put("collections/c.json", "{}").ok());
+  save_step();
+  EXPECT_FALSE(storage->stat("collections/c.json").ok());
+  failing->failing.clear();
+  save_step();
+  EXPECT_TRUE(storage->stat("collections/c.json").ok());
+}
+
+TEST_F(OriginalSinkTest, a_file_beside_the_steps_that_vanished_is_there_again_at_the_end) {
+  ASSERT_TRUE(sink->put("collections/c.json", "{}").ok());
+  ASSERT_TRUE(storage->remove("collections/c.json").ok());
+  ASSERT_TRUE(sink->end_job({}).ok());
+  EXPECT_TRUE(storage->stat("collections/c.json").ok());
+}
+
 }  // namespace
 }  // namespace smd
