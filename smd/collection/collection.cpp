@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "smd/base/json.h"
 #include "smd/config/json_value.h"
 
 namespace smd {

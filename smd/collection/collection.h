@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "smd/base/json.h"
+#include "smd/base/json_fwd.h"
 #include "smd/base/result.h"
 #include "smd/collection/pattern.h"
 #include "smd/config/reduction_config.h"

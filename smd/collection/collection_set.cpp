@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "smd/base/json.h"
 #include "smd/base/nearest.h"
 #include "smd/config/json_value.h"
 
