@@ -3,7 +3,7 @@
     python examples/demo/run.py [--out DIR] [--steps N] [--svg FILE]
 
 The first half is examples/numpy_mlp.py. The second half knows nothing of it: it reads the files of the
-run, draws the size of each layer's gradient over time, and names the layer that stopped learning.
+run, shows the size of each layer's gradient over time, and names the layer that stopped learning.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ try:
 except ImportError as error:
     sys.exit(f"smdebug is not installed ({error}). Try: pip install .")
 
+try:
+    import rich.table
+    from rich.console import Console
+    from rich.text import Text
+except ImportError:
+    rich = None  # plain text will do
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy_mlp
@@ -32,9 +39,11 @@ import numpy_mlp
 GRADIENT_NORM = re.compile(r"^smdebug/reductions/l2/gradient/(.+)/weight$")
 # A gradient this much smaller than that of the typical layer teaches nothing.
 VANISHED = 1e-4
-COLUMNS = 16
-SHADES = " .:-=+*#%@"
-COLOURS = ("#7f0000", "#a63603", "#d9730d", "#e6b800", "#a3b515", "#5aa02c", "#2e8b57", "#1f7a8c")
+COLUMNS = 11
+FONT_FACE = re.compile(r"@font-face \{[^}]*\}\s*")  # the picture must not fetch anything
+COLOURS = ("#b00020", "#c2410c", "#b45309", "#8a6d00", "#5f7a00", "#3f7d20", "#2f7d32", "#1b7a4b")
+
+TITLE = "l2 norm of the gradient of each layer's weights"
 
 Table = dict[str, dict[int, float]]
 
@@ -94,12 +103,16 @@ def level(value: float) -> float:
     return min(max(1 + math.log10(value) / -math.log10(VANISHED), 0.0), 1.0)
 
 
-def columns_of(table: Table) -> list[int]:
-    """At most COLUMNS steps, spread over the run, with the first and the last."""
+def columns_of(table: Table, finding: Finding | None) -> list[int]:
+    """At most COLUMNS steps spread over the run: the first, the last, and that of the finding."""
     steps = sorted({step for row in table.values() for step in row})
     if len(steps) <= COLUMNS:
         return steps
-    return [steps[round(i * (len(steps) - 1) / (COLUMNS - 1))] for i in range(COLUMNS)]
+    chosen = [steps[round(i * (len(steps) - 1) / (COLUMNS - 1))] for i in range(COLUMNS)]
+    if finding is not None and finding.step not in chosen:
+        nearest = min(range(1, COLUMNS - 1), key=lambda i: abs(chosen[i] - finding.step))
+        chosen[nearest] = finding.step
+    return sorted(chosen)
 
 
 def verdict(finding: Finding | None) -> str:
@@ -111,61 +124,70 @@ def verdict(finding: Finding | None) -> str:
     )
 
 
-def plain_table(table: Table) -> str:
-    """The picture in characters: blank is a vanished gradient, @ one of the usual size."""
-    shares, steps = relative(table), columns_of(table)
-    width = max(map(len, table))
-    lines = ["size of each layer's weight gradient, compared with the other layers"]
-    lines.append(" " * width + "  " + "".join(f"{step:>4}" for step in steps))
-    for layer, row in shares.items():
-        cells = (SHADES[round(level(row.get(s, 0)) * (len(SHADES) - 1))] for s in steps)
-        lines.append(f"{layer:<{width}} |" + "".join(f"{cell * 3:>4}" for cell in cells) + " |")
+def short(value: float) -> str:
+    """At most five characters."""
+    return f"{value:.2g}" if value == 0 or value >= 0.01 else f"{value:.0e}"
+
+
+def plain_table(table: Table, finding: Finding | None) -> str:
+    """The picture without colours: ! marks a gradient that vanished."""
+    shares, steps = relative(table), columns_of(table, finding)
+    width = max(map(len, table)) + 2
+    lines = [TITLE, f"{'step':<{width}}" + " ".join(f"{step:>6}" for step in steps)]
+    for layer, row in table.items():
+        mark = "> " if finding is not None and layer == finding.layer else "  "
+        cells = (
+            f"{short(row[s]):>6}{'!' if shares[layer][s] < VANISHED else ' '}"
+            if s in row
+            else " " * 7
+            for s in steps
+        )
+        lines.append(f"{mark + layer:<{width}}" + "".join(cells).rstrip())
     return "\n".join(lines)
 
 
-def rich_table(table: Table, finding: Finding | None):
-    """The picture in colours: red is a vanished gradient, blue one of the usual size."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    shares, steps = relative(table), columns_of(table)
-    grid = RichTable(box=None, padding=(0, 0, 0, 1), title_justify="left", title_style="bold")
-    grid.title = "Size of each layer's weight gradient, compared with the other layers"
-    grid.add_column("step", justify="left", style="bold")
+def rich_table(table: Table, finding: Finding | None) -> rich.table.Table:
+    """The picture in colours: red is a gradient that vanished, green one of the usual size."""
+    shares, steps = relative(table), columns_of(table, finding)
+    grid = rich.table.Table(box=None, padding=0, title=TITLE, title_justify="left")
+    grid.title_style = "bold"
+    grid.add_column("step", no_wrap=True)
     for step in steps:
-        grid.add_column(str(step), justify="center", header_style="dim", min_width=4)
-    for layer, row in shares.items():
+        grid.add_column(str(step), justify="center", header_style="dim", no_wrap=True)
+    for layer, row in table.items():
         is_sick = finding is not None and layer == finding.layer
-        cells = [Text(f"▶ {layer}" if is_sick else f"  {layer}", "bold red" if is_sick else "")]
+        cells = [Text(f"▶ {layer} " if is_sick else f"  {layer} ", "bold red" if is_sick else "")]
         for step in steps:
-            colour = COLOURS[round(level(row.get(step, 0)) * (len(COLOURS) - 1))]
-            cells.append(Text("████", colour))
+            value = row.get(step)
+            share = shares[layer].get(step, 0)
+            colour = COLOURS[round(level(share) * (len(COLOURS) - 1))]
+            cells.append(
+                Text(f"{short(value):^6}" if value is not None else "", f"white on {colour}")
+            )
         grid.add_row(*cells)
     return grid
 
 
-def show(table: Table, finding: Finding | None, run: Path, svg: Path | None) -> None:
-    try:
-        from rich.console import Console
-    except ImportError:
-        if svg is not None:
-            sys.exit("--svg needs the package rich. Try: pip install rich")
-        Console = None
-    if Console is not None and (svg is not None or sys.stdout.isatty()):
-        drawing = rich_table(table, finding)
-        if sys.stdout.isatty():
-            Console(highlight=False).print(drawing, "", verdict(finding), sep="\n")
-        if svg is not None:
-            with open(os.devnull, "w", encoding="utf-8") as nowhere:
-                console = Console(record=True, width=100, file=nowhere, highlight=False)
-                console.print(drawing, "", verdict(finding), sep="\n")
-            svg.parent.mkdir(parents=True, exist_ok=True)
-            svg.write_text(
-                console.export_svg(title="make demo", unique_id="demo"), encoding="utf-8"
-            )
-    if Console is None or not sys.stdout.isatty():
-        print(plain_table(table), "", verdict(finding), sep="\n")
-    print(f"The run is in {run}")
+def draw(console: Console, table: Table, finding: Finding | None) -> None:
+    console.print(rich_table(table, finding), "", verdict(finding), sep="\n")
+
+
+def write_svg(table: Table, finding: Finding | None, file: Path) -> None:
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        console = Console(record=True, width=76, file=nowhere, highlight=False)
+        draw(console, table, finding)
+    picture = console.export_svg(title="make demo", unique_id="demo")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(FONT_FACE.sub("", picture), encoding="utf-8")
+
+
+def show(table: Table, finding: Finding | None, svg: Path | None) -> None:
+    if rich is not None and sys.stdout.isatty():
+        draw(Console(highlight=False), table, finding)
+    else:
+        print(plain_table(table, finding), "", verdict(finding), sep="\n")
+    if svg is not None:
+        write_svg(table, finding, svg)
 
 
 def prepare_out(out: Path | None, parser: argparse.ArgumentParser) -> Path:
@@ -189,11 +211,14 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.steps < 12:
         parser.error(f"--steps must be at least 12, not {arguments.steps}")
+    if arguments.svg is not None and rich is None:
+        parser.error("--svg needs the package rich; try: pip install rich")
     run = prepare_out(arguments.out, parser)
     loss = numpy_mlp.train(run, arguments.steps)
     print(f"Trained {arguments.steps} steps; the loss is {loss:.3f} and looks fine.\n")
     table = gradient_table(run)
-    show(table, find_fault(table), run, arguments.svg)
+    show(table, find_fault(table), arguments.svg)
+    print(f"The run is in {run}")
     return 0
 
 
