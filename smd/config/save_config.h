@@ -63,6 +63,11 @@ class SaveConfig final {
 
   const std::optional<SaveConfigMode>& mode(Mode mode) const { return modes_[index_of(mode)]; }
   Status set_mode(Mode mode, std::optional<SaveConfigMode> config);
+  // To be changed in place, kept normalized by whoever does; nullptr: the mode inherits.
+  SaveConfigMode* mutable_mode(Mode mode) {
+    auto& config = modes_[index_of(mode)];
+    return config ? &*config : nullptr;
+  }
 
   // Fills the modes that inherit: from `defaults`, or with default values where that inherits too.
   void merge_defaults(const SaveConfig& defaults);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 #include <simdjson.h>
 
-#include <charconv>
 #include <iterator>
 
 #include "smd/base/json.h"
@@ -21,8 +20,8 @@ struct Malformed {
 };
 
 void append_uint(std::string& out, uint64_t value) {
-  char digits[20];
-  out.append(digits, std::to_chars(digits, std::end(digits), value).ptr);
+  const fmt::format_int digits(value);
+  out.append(digits.data(), digits.size());
 }
 
 template <typename T>

@@ -23,6 +23,7 @@ class Guard final {
   // else success.
   Status handle(std::string_view site, Error error);
 
+  bool strict() const { return strict_; }
   // Recording has stopped for good.
   bool disabled() const { return disabled_; }
   // Failures so far, repeated ones included.

@@ -41,7 +41,7 @@ std::string_view stored_name(Reduction reduction) {
 Hook::Hook(HookOptions options)
     : options_(std::move(options)),
       storage_(options_.storage),
-      collections_(std::make_shared<CollectionSet>()),
+      collections_(options_.collections ? options_.collections : std::make_shared<CollectionSet>()),
       guard_(options_.environment.strict().ok() && *options_.environment.strict(), options_.log) {}
 
 Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
@@ -277,11 +277,19 @@ void Hook::finish_step() {
 }
 
 void Hook::export_collections() {
-  std::string json = collections_->to_json();
-  exported_ = true;
-  if (json == exported_json_) return;
-  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)), json);
-  exported_json_ = std::move(json);
+  const std::pair content(collections_->revision(), collections_->name_count());
+  if (exported_ == content) return;
+  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)),
+               collections_->to_json());
+  exported_ = content;
+}
+
+Status Hook::write_collections() {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_recording()) return {};
+  if (!plan_) SMD_RETURN_IF_ERROR(prepare());
+  if (writer_) export_collections();
+  return {};
 }
 
 void Hook::save_resume_state() {

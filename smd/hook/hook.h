@@ -62,6 +62,8 @@ struct HookOptions {
   Environment environment = Environment::of_process();
   // Empty: what config.out_dir names.
   std::shared_ptr<storage::Storage> storage;
+  // Empty: a new set. What it holds already stays as it is; built-in collections are added.
+  std::shared_ptr<CollectionSet> collections;
 };
 
 struct ScalarOptions {
@@ -86,6 +88,9 @@ class Hook final {
   // Shared with Python's CollectionManager.
   const std::shared_ptr<CollectionSet>& shared_collections() const { return collections_; }
   void set_collections(std::shared_ptr<CollectionSet> collections);
+  // What collections without configs of their own use.
+  const SaveConfig& save_config() const { return plan_options_.save_config; }
+  const ReductionConfig& reduction_config() const { return plan_options_.reduction_config; }
   // Names of the collections to save, defaults included.
   const std::vector<std::string>& include_collections() const { return plan_options_.include_collections; }
 
@@ -128,6 +133,9 @@ class Hook final {
   Status save_scalar(std::string_view name, const Number& value, const ScalarOptions& options = {});
   Status save_scalar(std::string_view name, double value, const ScalarOptions& options = {});
 
+  // Writes the collections file now, before the first step is saved or after it has changed.
+  Status write_collections();
+
   // Ends the last step, writes the collections and the end marker, and waits for the writer.
   // The first error of the hook's life, if any. The second call does nothing.
   struct CloseOptions {
@@ -136,6 +144,7 @@ class Hook final {
   Status close(const CloseOptions& options);
   Status close() { return close({}); }
   bool is_closed() const { return closed_; }
+  bool is_strict() const { return guard_.strict(); }
 
   // To the log, unless it was said before.
   void warn_once(std::string message);
@@ -191,8 +200,8 @@ class Hook final {
   bool watching_ = false;   // tensors are watched for NaN at this step
   bool step_ended_ = false;  // by end_step(): the step takes nothing any more
   bool step_open_ = false;  // the writer has begun this step
-  bool exported_ = false;
-  std::string exported_json_;
+  // Revision and name count of the collections when they were last written.
+  std::optional<std::pair<uint64_t, size_t>> exported_;
   std::optional<Step> last_saved_step_;
   int64_t training_run_ = 0;
   std::chrono::steady_clock::time_point next_state_look_{};

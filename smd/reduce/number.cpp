@@ -1,21 +1,20 @@
 #include "smd/reduce/number.h"
 
+#include <bit>
+
 namespace smd {
 
 Number Number::real(DType dtype, double value) {
-  Number out{.dtype = dtype};
-  if (dtype == DType::float32) {
-    store_le(out.bits.data(), static_cast<float>(value));
-  } else {
-    store_le(out.bits.data(), value);
-  }
-  return out;
+  const bool narrow = dtype == DType::float32;
+  const uint64_t word =
+      narrow ? std::bit_cast<uint32_t>(static_cast<float>(value)) : std::bit_cast<uint64_t>(value);
+  return {dtype, std::bit_cast<std::array<std::byte, 8>>(word)};
 }
 
 Number Number::integer(DType dtype, uint64_t value) {
-  Number out{.dtype = dtype};
-  std::memcpy(out.bits.data(), &value, size_of(dtype));
-  return out;
+  const auto unused_bits = 8 * (sizeof value - size_of(dtype));
+  const uint64_t word = value << unused_bits >> unused_bits;
+  return {dtype, std::bit_cast<std::array<std::byte, 8>>(word)};
 }
 
 double Number::to_double() const {

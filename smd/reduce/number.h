@@ -14,7 +14,8 @@ namespace smd {
 // One number with its element type: float32, float64, boolean, or an integer type.
 struct Number {
   DType dtype = DType::float64;
-  std::array<std::byte, 8> bits{};  // the element in the first size_of(dtype) bytes
+  // The element in the first size_of(dtype) bytes, zeros after it.
+  alignas(8) std::array<std::byte, 8> bits{};
 
   // `dtype` is float32 or float64; the value is rounded to it, infinity where it does not fit.
   static Number real(DType dtype, double value);

@@ -1,7 +1,6 @@
 #include "smd/reduce/reduce.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "smd/reduce/internal/element_reader.h"
 #include "smd/reduce/internal/median.h"
@@ -80,13 +79,7 @@ void add_medians(const Kernels& kernels, const TensorView& tensor, const PassOpt
   }
   if (has(options.abs, Needs::middle)) {
     std::vector<Magnitude<T>> magnitudes(values.size());
-    std::transform(values.begin(), values.end(), magnitudes.begin(), [](T x) {
-      if constexpr (std::is_floating_point_v<T>)
-        return std::abs(x);
-      else
-        return x < 0 ? Magnitude<T>{0} - static_cast<Magnitude<T>>(x)
-                     : static_cast<Magnitude<T>>(x);
-    });
+    std::transform(values.begin(), values.end(), magnitudes.begin(), magnitude_of<T>);
     totals.abs.middle = median(magnitudes);
   }
   if (has(options.plain, Needs::middle)) totals.plain.middle = median(values);
@@ -103,7 +96,7 @@ Status reduce_with(const Kernels& kernels, const TensorView& tensor,
 
   const PassOptions options = plan(tensor.dtype, request);
   TotalsPair totals;
-  for_computing_type(tensor.dtype, [&]<typename T>(T*) {
+  for_computing_type(tensor.dtype, [&]<typename T>(std::type_identity<T>) {
     totals = fused<T>(kernels, tensor, options, out);
     add_medians<T>(kernels, tensor, options, totals);
   });

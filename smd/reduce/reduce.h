@@ -32,8 +32,16 @@ struct ReductionResult {
 
 // Result types: float16, bfloat16, float8, float32 → float32; float64 → float64; integers and
 // booleans: min and max keep the type, sum and prod are int64 or uint64 (wrapping), everything else
-// float64. Complex numbers have norms and absolute reductions only. NaN and infinity behave as in
-// NumPy. A tensor without elements gives no values. Reuses the memory of `out`.
+// float64. Absolute values of signed integers are unsigned of the same width, so abs_max of int8
+// −128 is the uint8 128 and abs_sum of it a uint64. Complex numbers have norms and absolute
+// reductions only, as float32 for complex64 and float64 for complex128.
+//
+// NaN and infinity behave as in NumPy, with one exception: a product depends on its factors, not on
+// their order, so a zero among finite factors makes it zero however large the others are. Squares
+// beyond the range of float64 are scaled, at the price of a second pass.
+//
+// A tensor without elements gives no values. Complex numbers are counted by their absolute values.
+// Reuses the memory of `out`; allocates for nothing but medians and strided views.
 Status reduce(const TensorView& tensor, const ReductionRequest& request, ReductionResult& out);
 
 // True if the tensor holds a NaN; reads no further than the first block that has one.

@@ -142,6 +142,14 @@ const int kRegistered = [] {
   add("large/float32/typical_and_counts", DType::float32, kLargeBytes,
       {.reductions = typical(), .count_special = true})
       ->Unit(benchmark::kMillisecond);
+  // In the first-level cache: what the loops cost without waiting for memory.
+  constexpr int64_t kCachedBytes = 8 << 10;
+  add("cached/float32/extrema", DType::float32, kCachedBytes, {.reductions = set_of({"min"})});
+  add("cached/float32/mean", DType::float32, kCachedBytes, {.reductions = set_of({"mean"})});
+  add("cached/float32/std", DType::float32, kCachedBytes, {.reductions = set_of({"std"})});
+  add("cached/float32/prod", DType::float32, kCachedBytes, {.reductions = set_of({"prod"})});
+  add("cached/float32/typical", DType::float32, kCachedBytes, {.reductions = typical()});
+  add("cached/float32/all_fused", DType::float32, kCachedBytes, {.reductions = fused()});
   for (int64_t count : {10, 1000}) {
     add("small/float32/" + std::to_string(count) + "/typical", DType::float32, 4 * count,
         {.reductions = typical()});

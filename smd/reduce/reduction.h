@@ -79,7 +79,7 @@ class ReductionSet final {
   uint32_t bits_ = 0;
 };
 
-// All twenty.
+// Every kind, of the values and of their absolute values.
 ReductionSet all_reductions();
 
 }  // namespace smd

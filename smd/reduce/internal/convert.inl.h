@@ -34,7 +34,20 @@ struct Widen<Float16, float> {
   using Bits = uint16_t;
   template <class D, class V>
   static HWY_INLINE auto apply(D to, V v) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_SSE4
+    // Highway's stand-in for the missing instruction knows neither infinity nor NaN. The exponent
+    // is corrected by a multiplication, which also makes subnormal numbers normal.
+    const hn::RebindToUnsigned<D> bits;
+    const auto half = hn::PromoteTo(bits, v);
+    const auto magnitude = hn::ShiftLeft<13>(hn::And(half, hn::Set(bits, 0x7fffu)));
+    const auto finite = hn::Mul(hn::BitCast(to, magnitude), hn::Set(to, 0x1p112f));
+    const auto top = hn::IfThenElseZero(hn::Ge(finite, hn::Set(to, 65536.0f)),
+                                        hn::BitCast(to, hn::Set(bits, 0x7f800000u)));
+    const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(bits, 0x8000u)));
+    return hn::Or(hn::Or(finite, top), hn::BitCast(to, sign));
+#else
     return hn::PromoteTo(to, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), v));
+#endif
   }
 };
 

@@ -5,6 +5,7 @@
 // values as double. One thread at a time.
 
 #include <span>
+#include <type_traits>
 
 #include "smd/reduce/internal/blocks.h"
 #include "smd/reduce/internal/kernels.h"
@@ -32,28 +33,28 @@ class ElementReader final {
   alignas(64) T wide_[kBlockElements];
 };
 
-// Calls f with a null pointer to the type that computes elements of `dtype`, which is not a string.
+// Calls f with the std::type_identity of the type that computes elements of `dtype`, not a string.
 template <typename F>
 void for_computing_type(DType dtype, F&& f) {
   switch (dtype) {
     case DType::float64:
     case DType::complex64:
     case DType::complex128:
-      return f(static_cast<double*>(nullptr));
+      return f(std::type_identity<double>());
     case DType::int8:
     case DType::int16:
     case DType::int32:
     case DType::uint8:
     case DType::uint16:
     case DType::boolean:
-      return f(static_cast<int32_t*>(nullptr));
+      return f(std::type_identity<int32_t>());
     case DType::uint32:
     case DType::int64:
-      return f(static_cast<int64_t*>(nullptr));
+      return f(std::type_identity<int64_t>());
     case DType::uint64:
-      return f(static_cast<uint64_t*>(nullptr));
+      return f(std::type_identity<uint64_t>());
     default:
-      return f(static_cast<float*>(nullptr));
+      return f(std::type_identity<float>());
   }
 }
 

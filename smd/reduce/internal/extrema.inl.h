@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <type_traits>
 
 #include "hwy/highway.h"
 #include "smd/reduce/internal/kernels.h"
@@ -32,7 +33,7 @@ struct MagnitudeTag<D> {
 };
 
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE auto magnitude_of(D, V v) {
+HWY_INLINE auto lanes_magnitude(D, V v) {
   const typename MagnitudeTag<D>::type bits;
   if constexpr (std::is_floating_point_v<hn::TFromD<D>>) {
     return hn::BitCast(bits, hn::Abs(v));
@@ -53,11 +54,14 @@ struct ExtremaLanes {
   hn::Vec<DM> abs_min, abs_max;
 
   HWY_INLINE explicit ExtremaLanes(T element)
-      : min(hn::Set(D(), element)), max(min), abs_min(magnitude_of(D(), min)), abs_max(abs_min) {}
+      : min(hn::Set(D(), element)),
+        max(min),
+        abs_min(lanes_magnitude(D(), min)),
+        abs_max(abs_min) {}
 
   HWY_INLINE void add(const T* from) {
     const auto v = hn::LoadU(D(), from);
-    const auto m = magnitude_of(D(), v);
+    const auto m = lanes_magnitude(D(), v);
     min = hn::Min(min, v);
     max = hn::Max(max, v);
     abs_min = hn::Min(abs_min, m);
@@ -110,7 +114,7 @@ HWY_INLINE void count_lanes(D d, V v, SpecialCounts& counts) {
   using T = hn::TFromD<D>;
   const typename MagnitudeTag<D>::type bits;
   using M = hn::TFromD<decltype(bits)>;
-  const auto m = magnitude_of(d, v);
+  const auto m = lanes_magnitude(d, v);
   counts.zero += static_cast<int64_t>(hn::CountTrue(bits, hn::Eq(m, hn::Zero(bits))));
   if constexpr (std::is_floating_point_v<T>) {
     const auto inf = hn::Set(bits, std::bit_cast<M>(std::numeric_limits<T>::infinity()));

@@ -1,6 +1,6 @@
 #include "smd/reduce/internal/kernels.h"
 
-#include <bit>
+#include <algorithm>
 #include <cmath>
 
 // The oldest and the newest x86 level bring nothing to these loops; vectors of unknown length
@@ -14,7 +14,8 @@
 #include "hwy/highway.h"
 #include "smd/reduce/internal/convert.inl.h"
 #include "smd/reduce/internal/extrema.inl.h"
-#include "smd/reduce/internal/moments.inl.h"
+#include "smd/reduce/internal/product.inl.h"
+#include "smd/reduce/internal/survey.inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace smd::internal {
@@ -24,9 +25,8 @@ template <typename T>
 constexpr ElementKernels<T> element_kernels() {
   ElementKernels<T> kernels{.extrema = extrema<T>, .count_special = count_special<T>};
   if constexpr (sizeof(T) == 4 || std::is_same_v<T, double>) {
-    kernels.moments = moments<T>;
-    kernels.deviations = deviations<T>;
-    kernels.abs_deviations = abs_deviations<T>;
+    kernels.survey_values = survey_values<T>;
+    kernels.survey_all = survey_all<T>;
   }
   if constexpr (std::is_floating_point_v<T>) kernels.product = product<T>;
   return kernels;
@@ -34,7 +34,7 @@ constexpr ElementKernels<T> element_kernels() {
 
 const Kernels& kernels() {
   static constexpr Kernels table = {
-      .target = HWY_STR(HWY_NAMESPACE),
+      .target = std::string_view(HWY_STR(HWY_NAMESPACE)).substr(2),  // after "N_"
       .float32 = element_kernels<float>(),
       .float64 = element_kernels<double>(),
       .int32 = element_kernels<int32_t>(),
@@ -71,9 +71,9 @@ HWY_EXPORT(kernels);
 void Product::merge(const Product& other) {
   mantissa *= other.mantissa;
   exponent += other.exponent;
-  const int shift = std::ilogb(mantissa);
-  mantissa = std::ldexp(mantissa, -shift);
-  exponent += shift;
+  if (std::abs(mantissa) < 2) return;
+  mantissa /= 2;
+  ++exponent;
 }
 
 double Product::to_double() const {

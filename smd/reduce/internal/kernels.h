@@ -5,6 +5,8 @@
 // read from memory once however many of these loops its reductions need. Pure functions,
 // thread-safe.
 
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -37,10 +39,33 @@ struct Extrema {
   Magnitude<T> abs_min, abs_max;
 };
 
-struct Moments {
-  double total = 0;      // Σx
-  double magnitude = 0;  // Σ|x|
-  double squares = 0;    // Σx²
+// |x|, also of the most negative integer.
+template <typename T>
+Magnitude<T> magnitude_of(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::abs(x);
+  } else {
+    const auto bits = static_cast<Magnitude<T>>(x);
+    return x < 0 ? static_cast<Magnitude<T>>(Magnitude<T>{0} - bits) : bits;
+  }
+}
+
+// What is subtracted from values and from absolute values before they are squared.
+struct Shift {
+  double plain = 0;
+  double abs = 0;
+};
+
+struct ShiftedSums {
+  double first = 0;   // Σ(x − shift)
+  double second = 0;  // Σ(x − shift)²
+};
+
+template <typename T>
+struct Survey {
+  Extrema<T> extrema;  // means nothing if plain.first is NaN
+  ShiftedSums plain;   // of the values
+  ShiftedSums abs;     // of the absolute values
 };
 
 // mantissa · 2^exponent with 1 ≤ |mantissa| < 2: a product that neither overflows nor underflows.
@@ -64,10 +89,10 @@ struct ElementKernels {
   Extrema<T> (*extrema)(const T* block, size_t count) = nullptr;
   SpecialCounts (*count_special)(const T* block, size_t count) = nullptr;
 
-  // float, double and int32_t only: Σ(x − mean)² and Σ(|x| − mean)².
-  Moments (*moments)(const T* block, size_t count) = nullptr;
-  double (*deviations)(const T* block, size_t count, double mean) = nullptr;
-  double (*abs_deviations)(const T* block, size_t count, double mean) = nullptr;
+  // float, double and int32_t only. The cheaper one for values leaves out abs.second and
+  // extrema.abs_min, and takes no shift for absolute values.
+  Survey<T> (*survey_values)(const T* block, size_t count, Shift shift) = nullptr;
+  Survey<T> (*survey_all)(const T* block, size_t count, Shift shift) = nullptr;
 
   // float and double only. Infinities count as one, so only the sign of an infinite product is
   // right. No zeros, no NaN, and no subnormal float64.
@@ -79,7 +104,7 @@ template <typename From, typename To>
 using Convert = void (*)(const From* from, size_t count, To* to);
 
 struct Kernels {
-  std::string_view target;  // the instruction set: "AVX3"
+  std::string_view target;  // the instruction set, by its name in Highway: "AVX3", "SCALAR"
 
   ElementKernels<float> float32;
   ElementKernels<double> float64;
@@ -108,16 +133,17 @@ struct Kernels {
 
   template <typename T>
   const ElementKernels<T>& of() const {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_same_v<T, float>) {
       return float32;
-    else if constexpr (std::is_same_v<T, double>)
+    } else if constexpr (std::is_same_v<T, double>) {
       return float64;
-    else if constexpr (std::is_same_v<T, int32_t>)
+    } else if constexpr (std::is_same_v<T, int32_t>) {
       return int32;
-    else if constexpr (std::is_same_v<T, int64_t>)
+    } else if constexpr (std::is_same_v<T, int64_t>) {
       return int64;
-    else
+    } else {
       return uint64;
+    }
   }
 };
 

@@ -67,27 +67,35 @@ DType real_type(DType dtype) {
 
 template <typename T>
 Pass<T>::Pass(const Kernels& kernels, const PassOptions& options)
-    : kernels_(kernels), options_(options), needs_(work_for<T>(options)) {}
+    : kernels_(kernels),
+      options_(options),
+      needs_(work_for<T>(options)),
+      complete_(options.count_special || has(needs_, Needs::product) ||
+                has(options.abs, Needs::extrema | Needs::deviations)) {}
 
 template <typename T>
 void Pass<T>::add(std::span<const T> block) {
-  if (has(needs_, Needs::extrema)) add_extrema(block);
-  if (has(needs_, Needs::moments)) {
-    if constexpr (sizeof(T) == 8 && !kFloating) {
+  if constexpr (kSurveyed) {
+    if (has(needs_, Needs::moments)) {
+      latest_ = take_moments<T>(block);
+    } else if (has(needs_, Needs::extrema)) {
+      latest_ = extrema_of(block);
+    }
+  } else {
+    if (has(needs_, Needs::extrema)) latest_ = extrema_of(block);
+    if (has(needs_, Needs::moments)) {
       alignas(64) double reals[kBlockElements];
-      const auto convert = [this] {
-        if constexpr (std::is_signed_v<T>)
-          return kernels_.from_int64;
-        else
-          return kernels_.from_uint64;
-      }();
-      convert(block.data(), block.size(), reals);
-      add_moments(kernels_.float64, reals, block.size());
-    } else {
-      add_moments(kernels_.of<T>(), block.data(), block.size());
+      if constexpr (std::is_signed_v<T>) {
+        kernels_.from_int64(block.data(), block.size(), reals);
+      } else {
+        kernels_.from_uint64(block.data(), block.size(), reals);
+      }
+      take_moments<double>({reals, block.size()});
     }
   }
-  if (has(needs_, Needs::product)) add_product(block);
+  if (has(needs_, Needs::extrema)) take_extrema();
+  if (options_.count_special) count_special(block);
+  if (has(needs_, Needs::product)) take_product(block);
   if constexpr (!kFloating) {
     if (has(needs_, Needs::sum)) wrapping_.add(block);
   }
@@ -95,17 +103,43 @@ void Pass<T>::add(std::span<const T> block) {
 }
 
 template <typename T>
-void Pass<T>::add_extrema(std::span<const T> block) {
-  latest_ = kernels_.of<T>().extrema(block.data(), block.size());
+Extrema<T> Pass<T>::extrema_of(std::span<const T> block) const {
+  return kernels_.of<T>().extrema(block.data(), block.size());
+}
+
+template <typename T>
+template <typename Real>
+Extrema<Real> Pass<T>::take_moments(std::span<const Real> block) {
+  const auto& kernels = kernels_.of<Real>();
+  const auto survey = [&](Shift shift) {
+    const auto loop = complete_ ? kernels.survey_all : kernels.survey_values;
+    return loop(block.data(), block.size(), shift);
+  };
+  const Survey<Real> first = survey({plain_.shift(), complete_ ? abs_.shift() : 0});
+  plain_.add(block.size(), first.plain, [&](double mean) { return survey({mean, 0}).plain; });
+  if (complete_) {
+    abs_.add(block.size(), first.abs, [&](double mean) { return survey({0, mean}).abs; });
+  } else {
+    magnitude_ += first.abs.first;
+  }
+  if (!std::isnan(first.plain.first)) return first.extrema;
+  return kernels.extrema(block.data(), block.size());
+}
+
+template <typename T>
+void Pass<T>::take_extrema() {
   if (count_ == 0) {
     extrema_ = latest_;
-  } else {
-    lower(extrema_.min, latest_.min);
-    raise(extrema_.max, latest_.max);
-    lower(extrema_.abs_min, latest_.abs_min);
-    raise(extrema_.abs_max, latest_.abs_max);
+    return;
   }
-  if (!options_.count_special) return;
+  lower(extrema_.min, latest_.min);
+  raise(extrema_.max, latest_.max);
+  lower(extrema_.abs_min, latest_.abs_min);
+  raise(extrema_.abs_max, latest_.abs_max);
+}
+
+template <typename T>
+void Pass<T>::count_special(std::span<const T> block) {
   bool special = latest_.abs_min == 0;
   if constexpr (kFloating) special = special || !std::isfinite(latest_.abs_max);
   if (!special) return;
@@ -116,24 +150,7 @@ void Pass<T>::add_extrema(std::span<const T> block) {
 }
 
 template <typename T>
-template <typename Real>
-void Pass<T>::add_moments(const ElementKernels<Real>& kernels, const Real* block, size_t count) {
-  const Moments latest = kernels.moments(block, count);
-  moments_.total += latest.total;
-  moments_.magnitude += latest.magnitude;
-  moments_.squares += latest.squares;
-  if (has(options_.plain, Needs::deviations)) {
-    const double mean = latest.total / static_cast<double>(count);
-    spread_.merge(count, mean, kernels.deviations(block, count, mean));
-  }
-  if (has(options_.abs, Needs::deviations)) {
-    const double mean = latest.magnitude / static_cast<double>(count);
-    abs_spread_.merge(count, mean, kernels.abs_deviations(block, count, mean));
-  }
-}
-
-template <typename T>
-void Pass<T>::add_product(std::span<const T> block) {
+void Pass<T>::take_product(std::span<const T> block) {
   if constexpr (!kFloating) {
     wrapping_.multiply(block);
   } else {
@@ -144,9 +161,9 @@ void Pass<T>::add_product(std::span<const T> block) {
       return;
     }
     for (T x : block) {
-      int exponent = 0;
-      const double mantissa = std::isinf(x) ? std::copysign(1.0, x) : std::frexp(x, &exponent);
-      product_.merge({mantissa, exponent});
+      int exponent = 1;
+      const double half = std::isinf(x) ? std::copysign(0.5, x) : std::frexp(x, &exponent);
+      product_.merge({2 * half, exponent - 1});
     }
   }
 }
@@ -163,13 +180,16 @@ double Pass<T>::product() const {
 
 template <typename T>
 Totals Pass<T>::totals(bool abs) const {
-  Totals out{.real_type = real_type(options_.dtype),
-             .count = count_,
-             .exponent = options_.exponent,
-             .total = abs ? moments_.magnitude : moments_.total,
-             .magnitude = moments_.magnitude,
-             .squares = moments_.squares,
-             .squared_deviations = (abs ? abs_spread_ : spread_).squared_deviations()};
+  const double magnitude = complete_ ? abs_.total() : magnitude_;
+  Totals out;
+  out.real_type = real_type(options_.dtype);
+  out.count = count_;
+  out.exponent = options_.exponent;
+  out.total = abs ? magnitude : plain_.total();
+  out.magnitude = magnitude;
+  // An infinity leaves no squares about the shift.
+  out.squares = std::isinf(magnitude) ? magnitude : plain_.squares();
+  out.squared_deviations = (abs ? abs_ : plain_).squared_deviations();
   if constexpr (kFloating) {
     const auto element = [&](T x) { return Number::real(out.real_type, static_cast<double>(x)); };
     out.min = element(abs ? extrema_.abs_min : extrema_.min);

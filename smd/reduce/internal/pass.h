@@ -5,9 +5,10 @@
 
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "smd/reduce/internal/kernels.h"
-#include "smd/reduce/internal/spread.h"
+#include "smd/reduce/internal/moments.h"
 #include "smd/reduce/internal/wrapping.h"
 #include "smd/reduce/totals.h"
 
@@ -35,27 +36,33 @@ class Pass final {
   Totals totals(bool abs) const;
   const SpecialCounts& special() const { return special_; }
 
-  // Zero, or the power of two by which the elements must be multiplied before their squares fit
-  // into float64: then the sums of totals() are to be taken from a second pass.
+  // Zero, or the exponent of the power of two by which the elements must be multiplied before their
+  // squares fit into float64: then the sums of totals() are to be taken from a second pass.
   int needed_exponent() const;
 
  private:
   static constexpr bool kFloating = std::is_floating_point_v<T>;
+  // Whether a survey can read the elements as they are.
+  static constexpr bool kSurveyed = kFloating || sizeof(T) == 4;
 
-  void add_extrema(std::span<const T> block);
+  Extrema<T> extrema_of(std::span<const T> block) const;
+  void take_extrema();
+  // Sums the block, which Real can compute, and returns its extrema.
   template <typename Real>
-  void add_moments(const ElementKernels<Real>& kernels, const Real* block, size_t count);
-  void add_product(std::span<const T> block);
+  Extrema<Real> take_moments(std::span<const Real> block);
+  void count_special(std::span<const T> block);
+  void take_product(std::span<const T> block);
   double product() const;
 
   const Kernels& kernels_;
   const PassOptions options_;
   const Needs needs_;
+  const bool complete_;  // absolute reductions need more than the values tell
   int64_t count_ = 0;
   Extrema<T> extrema_{};  // of all blocks, and of the last one
   Extrema<T> latest_{};
-  Moments moments_;
-  Spread spread_, abs_spread_;
+  Moments plain_, abs_;
+  double magnitude_ = 0;  // Σ|x| unless complete
   Product product_;
   Wrapping wrapping_;
   SpecialCounts special_;

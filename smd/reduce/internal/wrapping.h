@@ -2,6 +2,7 @@
 
 // Sums and products of integers modulo 2^64, as NumPy computes them. Plain value.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -17,9 +18,11 @@ class Wrapping final {
     }
   }
 
-  // Four independent products hide the latency of the multiplication.
+  // Four independent products hide the latency of the multiplication. Zero, which comes with the
+  // 64th even factor, stays.
   template <typename T>
   void multiply(std::span<const T> values) {
+    if (product_ == 0) return;
     uint64_t lanes[4] = {1, 1, 1, 1};
     uint64_t signs = 0;
     size_t i = 0;

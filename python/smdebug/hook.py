@@ -1,0 +1,404 @@
+"""The hook: records tensors and scalars of a training loop.
+
+`Hook` serves any loop: call `hook.step()` once per step and save what you like. The hooks of the
+frameworks derive from `BaseHook` and add how tensors are found.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import weakref
+from types import TracebackType
+from typing import Any, ClassVar
+
+from smdebug import _core, singleton
+from smdebug.collection import Collection, CollectionKeys, CollectionManager
+from smdebug.exceptions import (
+    InvalidCollectionConfiguration,
+    SMDebugRuntimeError,
+    SMDebugTypeError,
+    SMDebugValueError,
+)
+from smdebug.logger import core_log, get_logger
+
+_open_hooks: weakref.WeakSet[BaseHook] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_open_hooks() -> None:
+    for hook in list(_open_hooks):
+        hook._close(at_exit=True)
+
+
+class StepNumber(int):
+    """The number of the current step; calling it begins the next one."""
+
+    _hook: BaseHook
+
+    def __call__(self, step: int | None = None) -> StepScope:
+        return self._hook.begin_step(step)
+
+    def __reduce__(self) -> Any:
+        return (int, (int(self),))
+
+
+class StepScope:
+    """Ends the step when a `with` block ends, so that readers see it at once."""
+
+    __slots__ = ("_hook",)
+
+    def __init__(self, hook: BaseHook) -> None:
+        self._hook = hook
+
+    def __enter__(self) -> StepNumber:
+        return self._hook.step
+
+    def __exit__(self, *exc: object) -> None:
+        self._hook._core.end_step()
+
+
+class InertCore:
+    """What a hook that was pickled or copied has instead of a core: it records nothing."""
+
+    mode = _core.ModeKeys.GLOBAL
+    step = -1
+    last_saved_step = None
+    training_run = 0
+    is_step_wanted = False
+    is_closed = True
+    is_strict = False
+    worker = chief_worker = "worker_0"
+    num_workers = 1
+    out_dir = ""
+    tensorboard_dir = None
+    export_tensorboard = dry_run = save_all = save_all_workers = False
+
+    def __init__(self) -> None:
+        self.include_collections: list[str] = []
+        self.include_regex: list[str] = []
+        self.exclude_regex: list[str] = []
+        self.collections = CollectionManager()
+        self.save_config = _core.SaveConfig()
+        self.reduction_config = _core.ReductionConfig(save_raw_tensor=True)
+
+    def mode_step(self, mode: _core.ModeKeys) -> int:
+        return -1
+
+    def wants(self, name: str) -> bool:
+        return False
+
+    is_collection_active = wants
+
+    def _nothing(self, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    begin_step = begin_step_at = end_step = close = _nothing
+    save = save_tensor = save_scalar = set_collections = write_collections = _nothing
+
+
+class BaseHook:
+    """What the hooks of all frameworks have in common."""
+
+    # Of the framework: (name, patterns, saved without reductions) and what is saved anyway.
+    builtin_collections: ClassVar[list[tuple[str, list[str], bool]]] = _core.PLAIN_COLLECTIONS
+    default_collections: ClassVar[list[str]] = _core.PLAIN_DEFAULT_COLLECTIONS
+    default_save_interval: ClassVar[int] = 500
+    manager_class: ClassVar[type[CollectionManager]] = CollectionManager
+
+    init_step = -1
+
+    def __init__(
+        self,
+        out_dir: str | os.PathLike[str] | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | None = None,
+        dry_run: bool = False,
+        reduction_config: _core.ReductionConfig | None = None,
+        save_config: Any = None,
+        include_regex: Any = None,
+        include_collections: Any = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+        *,
+        exclude_regex: Any = None,
+        durable: str = "off",
+        max_queue_bytes: int | None = None,
+    ) -> None:
+        if out_dir is None:
+            raise RuntimeError(
+                "out_dir is needed: a local directory for the recorded run, such as out_dir='runs/first'."
+            )
+        arguments = {
+            "out_dir": os.path.expanduser(os.fspath(out_dir)),
+            "export_tensorboard": bool(export_tensorboard),
+            "tensorboard_dir": tensorboard_dir,
+            "dry_run": bool(dry_run),
+            "reduction_config": reduction_config,
+            "save_config": None if save_config is None else _core.SaveConfig.parse(save_config),
+            "include_regex": include_regex,
+            "exclude_regex": exclude_regex,
+            "include_collections": include_collections,
+            "save_all": bool(save_all),
+            "include_workers": _text(include_workers, "include_workers"),
+            "durable": _text(durable, "durable"),
+            "max_queue_bytes": max_queue_bytes,
+        }
+        manager = self._make_manager()
+        self._adopt(_core.Hook.create(self._plumbing(manager) | arguments), manager)
+
+    @classmethod
+    def create_from_json_file(cls, json_file_path: str | None = None) -> BaseHook:
+        """A hook configured by a JSON file: the given one, or what the environment names."""
+        self = cls.__new__(cls)
+        manager = self._make_manager()
+        path = None if json_file_path is None else os.path.expanduser(os.fspath(json_file_path))
+        self._adopt(_core.Hook.from_json(path, self._plumbing(manager)), manager)
+        return self
+
+    def _make_manager(self) -> CollectionManager:
+        manager = self.manager_class()
+        for name, _, _ in self.builtin_collections:
+            manager.create_collection(name)
+        return manager
+
+    def _plumbing(self, manager: CollectionManager) -> dict[str, Any]:
+        return {
+            "log": core_log,
+            "identify": self._identify if self._identify_is_ours() else None,
+            "builtin_collections": self.builtin_collections,
+            "default_collections": self.default_collections,
+            "default_save_interval": self.default_save_interval,
+            "collections": manager,
+        }
+
+    def _adopt(self, core: _core.Hook, manager: CollectionManager) -> None:
+        self._core: Any = core
+        self._collection_manager = manager
+        manager._belong_to_hook(core.save_config)
+        self._scope = StepScope(self)
+        if core.tensorboard_dir or core.export_tensorboard:
+            get_logger().warning("TensorBoard files are not written by this version of smdebug.")
+        _open_hooks.add(self)
+        singleton.set_hook(self)
+
+    def _identify(self) -> tuple[str, str, int]:
+        """(name, chief, number of workers), asked at the first step; adapters override it."""
+        raise NotImplementedError
+
+    def _identify_is_ours(self) -> bool:
+        return type(self)._identify is not BaseHook._identify
+
+    # ---- what was configured
+
+    @property
+    def out_dir(self) -> str:
+        return self._core.out_dir
+
+    @property
+    def tensorboard_dir(self) -> str | None:
+        return self._core.tensorboard_dir
+
+    @property
+    def dry_run(self) -> bool:
+        return self._core.dry_run
+
+    @property
+    def save_all(self) -> bool:
+        return self._core.save_all
+
+    @property
+    def include_regex(self) -> list[str]:
+        return self._core.include_regex
+
+    @property
+    def include_collections(self) -> list[str]:
+        return self._core.include_collections
+
+    @property
+    def save_config(self) -> _core.SaveConfig:
+        return self._core.save_config
+
+    @property
+    def reduction_config(self) -> _core.ReductionConfig:
+        return self._core.reduction_config
+
+    @property
+    def worker(self) -> str:
+        return self._core.worker
+
+    @property
+    def chief_worker(self) -> str:
+        return self._core.chief_worker
+
+    @property
+    def save_all_workers(self) -> bool:
+        return self._core.save_all_workers
+
+    @property
+    def logger(self) -> logging.Logger:
+        return get_logger()
+
+    # ---- collections
+
+    @property
+    def collection_manager(self) -> CollectionManager:
+        return self._collection_manager
+
+    @collection_manager.setter
+    def collection_manager(self, manager: CollectionManager) -> None:
+        self._collection_manager = manager
+        manager._belong_to_hook(self._core.save_config)
+        self._core.set_collections(manager)
+
+    def get_collection(self, name: str, create: bool = True) -> Collection:
+        """The collection of this name; a new one matches nothing until told what."""
+        return self._collection_manager.get(name, create=create)
+
+    def get_collections(self) -> dict[str, Collection]:
+        return self._collection_manager.get_collections()
+
+    def add_collection(self, collection: Collection) -> None:
+        if not isinstance(collection, _core.Collection):
+            raise SMDebugTypeError(f"A Collection was expected, not {collection!r}.")
+        self._collection_manager.add(collection)
+
+    def add_to_collection(self, collection_name: str, arg: Any) -> None:
+        """Adds a tensor name, or a list of names, to a collection."""
+        collection = self.get_collection(collection_name)
+        for name in [arg] if isinstance(arg, str) else arg:
+            if not isinstance(name, str):
+                raise SMDebugTypeError(f"A tensor name was expected, not {name!r}.")
+            collection.add_tensor_name(name)
+
+    def export_collections(self) -> None:
+        """Writes the collections file now; it is written at the latest when the hook closes."""
+        self._core.write_collections()
+
+    # ---- steps
+
+    @property
+    def mode(self) -> _core.ModeKeys:
+        return self._core.mode
+
+    def set_mode(self, mode: _core.ModeKeys) -> None:
+        """The mode of the steps that begin from now on."""
+        if not isinstance(mode, _core.ModeKeys):
+            raise SMDebugValueError(
+                f"{mode!r} is not a mode; expected modes.TRAIN, modes.EVAL, modes.PREDICT or modes.GLOBAL."
+            )
+        self._core.mode = mode
+
+    @property
+    def step(self) -> StepNumber:
+        """The number of the current step, -1 before the first; call it to begin the next."""
+        number = StepNumber(self._core.step)
+        number._hook = self
+        return number
+
+    def begin_step(self, step: int | None = None) -> StepScope:
+        """Ends the current step and begins the next, with a number of your own if you like."""
+        if step is None:
+            self._core.begin_step()
+        else:
+            self._core.begin_step_at(step)
+        return self._scope
+
+    def end_step(self) -> None:
+        """Ends the current step now, so that readers see it."""
+        self._core.end_step()
+
+    @property
+    def mode_steps(self) -> dict[_core.ModeKeys, int]:
+        """The number of the current step within each mode seen so far."""
+        steps = {mode: self._core.mode_step(mode) for mode in _core.ModeKeys}
+        return {mode: step for mode, step in steps.items() if step >= 0 or mode == self._core.mode}
+
+    @property
+    def last_saved_step(self) -> int | None:
+        return self._core.last_saved_step
+
+    @property
+    def training_run(self) -> int:
+        return self._core.training_run
+
+    # ---- saving
+
+    def save_tensor(
+        self, tensor_name: str, tensor_value: Any, collections_to_write: str | list[str] = "default"
+    ) -> None:
+        """Saves a tensor by hand: an array, a DLPack producer, a number, strings or a list of these."""
+        names = [collections_to_write] if isinstance(collections_to_write, str) else collections_to_write
+        self._core.save_tensor(tensor_name, tensor_value, names)
+
+    def save_scalar(
+        self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None
+    ) -> None:
+        """Saves a number under `scalar/<name>` at the current step, whatever the save config says."""
+        self._core.save_scalar(name, value, sm_metric, timestamp)
+
+    def should_save_tensor_or_collection(self, tensor_name: str, collection_name: str) -> bool:
+        """Whether the tensor or the collection is saved at the current step."""
+        return self._core.wants(tensor_name) or self._core.is_collection_active(collection_name)
+
+    def has_default_hook_configuration(self) -> bool:
+        """Whether nothing but the default collections is saved."""
+        ignored = {CollectionKeys.SCALARS}
+        return set(self.include_collections) - ignored == set(self.default_collections) - ignored
+
+    def record_trace_events(self, *args: Any, **kwargs: Any) -> None:
+        """Accepted for old scripts; there is no profiler."""
+
+    # ---- the end
+
+    def close(self) -> None:
+        """Writes what is pending. The second call does nothing."""
+        self._close(at_exit=False)
+
+    def _close(self, at_exit: bool) -> None:
+        if self._core.is_closed:
+            return
+        _open_hooks.discard(self)
+        error = self._core.close(at_exit)
+        if error is None:
+            return
+        if self._core.is_strict and not at_exit:
+            raise SMDebugRuntimeError(error)
+        get_logger().error(error)
+
+    def __enter__(self) -> BaseHook:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # A pickled or copied hook is inert: the model it is attached to can be saved and copied.
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._core = InertCore()
+        self._collection_manager = self._core.collections
+        self._scope = StepScope(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(out_dir={self.out_dir!r}, step={int(self.step)})"
+
+
+class Hook(BaseHook):
+    """Records any training loop: one `hook.step()` per step, then save_tensor and save_scalar."""
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise SMDebugTypeError(f"{name} must be a string, not {value!r}.")
+    return value
+
+
+__all__ = ["BaseHook", "Hook", "InvalidCollectionConfiguration", "StepNumber"]

@@ -1,0 +1,249 @@
+// The hook as Python sees it; the package wraps it.
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+
+#include "python/src/bindings.h"
+#include "python/src/errors.h"
+#include "python/src/tensor_arg.h"
+#include "python/src/values.h"
+#include "smd/hook/hook.h"
+
+namespace smdebug {
+namespace {
+
+using smd::Hook;
+
+// Calls that move at least this many bytes let other Python threads run meanwhile.
+constexpr int64_t kReleaseBytes = 64 << 10;
+
+// Forwards messages to a Python callable f(level, message).
+class PythonLog final : public smd::Log {
+ public:
+  explicit PythonLog(nb::callable sink) : sink_(std::move(sink)) {}
+  ~PythonLog() override {
+    if (Py_IsInitialized() == 0) {
+      (void)sink_.release();
+      return;
+    }
+    const nb::gil_scoped_acquire gil;
+    sink_.reset();
+  }
+  void write(smd::LogLevel level, std::string_view message) override {
+    if (Py_IsInitialized() == 0) return;
+    const nb::gil_scoped_acquire gil;
+    try {
+      sink_(static_cast<int>(level), nb::str(message.data(), message.size()));
+    } catch (nb::python_error& e) {
+      e.discard_as_unraisable("smdebug log");
+    }
+  }
+
+ private:
+  nb::callable sink_;
+};
+
+// A Python callable that tells (name, chief, count).
+std::function<smd::Worker()> identify_with(nb::object callable) {
+  auto shared = std::shared_ptr<nb::object>(new nb::object(std::move(callable)), [](nb::object* o) {
+    const nb::gil_scoped_acquire gil;
+    delete o;
+  });
+  return [shared] {
+    const nb::gil_scoped_acquire gil;
+    const auto [name, chief, count] =
+        nb::cast<std::tuple<std::string, std::string, int>>((*shared)());
+    return smd::Worker{.name = name, .chief = chief, .count = count};
+  };
+}
+
+// Arguments that every way of making a hook has.
+smd::HookOptions plumbing(nb::dict arguments) {
+  smd::HookOptions options;
+  const auto get = [&](const char* key) -> nb::object {
+    return arguments.contains(key) ? nb::object(arguments[key]) : nb::none();
+  };
+  if (const nb::object log = get("log"); !log.is_none()) {
+    options.log = std::make_shared<PythonLog>(nb::cast<nb::callable>(log));
+  }
+  if (const nb::object identify = get("identify"); !identify.is_none()) {
+    options.identify = identify_with(identify);
+  }
+  if (const nb::object table = get("builtin_collections"); !table.is_none()) {
+    options.builtin_collections.clear();
+    for (nb::handle row : table) {
+      const auto [name, patterns, raw_only] =
+          nb::cast<std::tuple<std::string, std::vector<std::string>, bool>>(row);
+      options.builtin_collections.push_back({.name = name, .patterns = patterns, .raw_only = raw_only});
+    }
+  }
+  if (const nb::object names = get("default_collections"); !names.is_none()) {
+    options.default_collections = to_strings(names, "default_collections");
+  }
+  if (const nb::object interval = get("default_save_interval"); !interval.is_none()) {
+    options.default_save_interval = to_int(interval, "default_save_interval");
+  }
+  if (const nb::object bytes = get("max_queue_bytes"); !bytes.is_none()) {
+    const int64_t limit = to_int(bytes, "max_queue_bytes");
+    if (limit < 1) raise("SMDebugValueError", fmt::format("max_queue_bytes must be at least 1, not {}.", limit));
+    options.writer.max_queue_bytes = static_cast<size_t>(limit);
+  }
+  if (const nb::object set = get("collections"); !set.is_none()) {
+    options.collections = nb::cast<std::shared_ptr<smd::CollectionSet>>(set);
+  }
+  return options;
+}
+
+smd::HookConfig config_from(const nb::dict& arguments) {
+  smd::HookConfig config;
+  const auto get = [&](const char* key) -> nb::object {
+    return arguments.contains(key) ? nb::object(arguments[key]) : nb::none();
+  };
+  config.out_dir = nb::cast<std::string>(get("out_dir"));
+  config.export_tensorboard = nb::cast<bool>(get("export_tensorboard"));
+  if (const nb::object dir = get("tensorboard_dir"); !dir.is_none()) {
+    config.tensorboard_dir = nb::cast<std::string>(dir);
+  }
+  config.dry_run = nb::cast<bool>(get("dry_run"));
+  config.save_all = nb::cast<bool>(get("save_all"));
+  config.include_regex = to_strings(get("include_regex"), "include_regex");
+  config.exclude_regex = to_strings(get("exclude_regex"), "exclude_regex");
+  config.include_collections = to_strings(get("include_collections"), "include_collections");
+  config.include_workers =
+      check(smd::parse_include_workers(nb::cast<std::string>(get("include_workers"))));
+  config.durable = check(smd::parse_durability(nb::cast<std::string>(get("durable"))));
+  if (const nb::object save = get("save_config"); !save.is_none()) {
+    config.save_config = nb::cast<const smd::SaveConfig&>(save);
+  }
+  if (const nb::object reductions = get("reduction_config"); !reductions.is_none()) {
+    if (!nb::isinstance<smd::ReductionConfig>(reductions)) {
+      raise("SMDebugTypeError",
+            fmt::format("reduction_config must be a ReductionConfig or None, not {}.", describe(reductions)));
+    }
+    config.reduction_config = nb::cast<const smd::ReductionConfig&>(reductions);
+  }
+  return config;
+}
+
+std::shared_ptr<Hook> create(nb::dict arguments) {
+  smd::HookOptions options = plumbing(arguments);
+  options.config = config_from(arguments);
+  return check(Hook::create(std::move(options)));
+}
+
+std::shared_ptr<Hook> from_json(std::optional<std::string> path, nb::dict arguments) {
+  return check(Hook::from_json(std::move(path), plumbing(arguments)));
+}
+
+// Runs f with the GIL released when it moves much memory.
+template <typename F>
+void run(int64_t bytes, F&& f) {
+  smd::Status status;
+  if (bytes >= kReleaseBytes) {
+    const nb::gil_scoped_release released;
+    status = f();
+  } else {
+    status = f();
+  }
+  check(std::move(status));
+}
+
+void save_tensor(Hook& hook, const std::string& name, nb::handle value,
+                 const std::vector<std::string>& collections) {
+  // Converting a list costs; a step that saves nothing must not pay for it.
+  const bool idle = hook.step().step >= 0 && !hook.is_step_wanted() && !hook.wants_tensor(collections);
+  if (idle && !hook.is_closed() && !value.is_none() && !nb::isinstance<nb::dict>(value)) return;
+  const TensorArg arg(value, name);
+  if (arg.holds_strings()) {
+    const std::vector<std::string_view> strings(arg.strings().begin(), arg.strings().end());
+    return check(hook.save_strings(name, strings, arg.shape(), collections));
+  }
+  const smd::TensorView view = arg.view();
+  check(smd::check(view));
+  run(view.size_bytes(), [&] { return hook.save_tensor(name, view, collections); });
+}
+
+void save(Hook& hook, const std::string& name, nb::handle value) {
+  if (!hook.is_step_wanted()) return;
+  const TensorArg arg(value, name);
+  if (arg.holds_strings()) return;
+  const smd::TensorView view = arg.view();
+  check(smd::check(view));
+  run(view.size_bytes(), [&] { return hook.save(name, view); });
+}
+
+void save_scalar(Hook& hook, std::string_view name, nb::handle value, bool sm_metric,
+                 std::optional<double> timestamp) {
+  check(hook.save_scalar(name, to_number(value, name), {.sm_metric = sm_metric, .wall_secs = timestamp}));
+}
+
+}  // namespace
+
+void bind_hook(nb::module_& m) {
+  nb::class_<Hook>(m, "Hook", nb::is_weak_referenceable())
+      .def_static("create", &create, nb::arg("arguments"))
+      .def_static("from_json", &from_json, nb::arg("path").none(), nb::arg("arguments"))
+      .def("begin_step", [](Hook& h) { check(h.begin_step()); })
+      .def("begin_step_at", [](Hook& h, smd::Step step) { check(h.begin_step(step)); }, nb::arg("step"))
+      .def("end_step", [](Hook& h) { check(h.end_step()); })
+      .def_prop_rw("mode", &Hook::mode, &Hook::set_mode)
+      .def_prop_ro("step", [](const Hook& h) { return h.step().step; })
+      .def("mode_step", &Hook::mode_step, nb::arg("mode"))
+      .def_prop_ro("last_saved_step", &Hook::last_saved_step)
+      .def_prop_ro("training_run", &Hook::training_run)
+      .def_prop_ro("is_step_wanted", &Hook::is_step_wanted)
+      .def("wants", [](Hook& h, const std::string& name) { return h.wants(name); }, nb::arg("name"))
+      .def("wants_tensor", [](Hook& h, const std::vector<std::string>& c) { return h.wants_tensor(c); },
+           nb::arg("collections"))
+      .def("is_collection_active", [](const Hook& h, const std::string& n) { return h.is_collection_active(n); },
+           nb::arg("name"))
+      .def("save", &save, nb::arg("name"), nb::arg("value"))
+      .def("save_tensor", &save_tensor, nb::arg("name"), nb::arg("value").none(), nb::arg("collections"))
+      .def("save_scalar", &save_scalar, nb::arg("name"), nb::arg("value").none(),
+           nb::arg("sm_metric") = false, nb::arg("timestamp") = nb::none())
+      .def(
+          "close",
+          [](Hook& h, bool at_exit) {
+            smd::Status status;
+            {
+              const nb::gil_scoped_release released;
+              status = h.close({.at_exit = at_exit});
+            }
+            return status.ok() ? std::optional<std::string>() : status.error().message;
+          },
+          nb::arg("at_exit") = false, "The first error of the hook's life, or None.")
+      .def("write_collections", [](Hook& h) { check(h.write_collections()); })
+      .def_prop_ro("is_closed", &Hook::is_closed)
+      .def_prop_ro("is_strict", &Hook::is_strict)
+      .def_prop_ro("worker", [](const Hook& h) { return h.worker().name; })
+      .def_prop_ro("chief_worker", [](const Hook& h) { return h.worker().chief; })
+      .def_prop_ro("num_workers", [](const Hook& h) { return h.worker().count; })
+      .def_prop_ro("include_collections", &Hook::include_collections)
+      .def_prop_ro("collections", &Hook::shared_collections)
+      .def("set_collections", &Hook::set_collections, nb::arg("collections"))
+      .def_prop_ro("save_config", &Hook::save_config)
+      .def_prop_ro("reduction_config", &Hook::reduction_config)
+      .def_prop_ro("out_dir", [](const Hook& h) { return h.config().out_dir; })
+      .def_prop_ro("tensorboard_dir", [](const Hook& h) { return h.config().tensorboard_dir; })
+      .def_prop_ro("export_tensorboard", [](const Hook& h) { return h.config().export_tensorboard; })
+      .def_prop_ro("dry_run", [](const Hook& h) { return h.config().dry_run; })
+      .def_prop_ro("save_all", [](const Hook& h) { return h.config().save_all; })
+      .def_prop_ro("include_regex", [](const Hook& h) { return h.config().include_regex; })
+      .def_prop_ro("exclude_regex", [](const Hook& h) { return h.config().exclude_regex; })
+      .def_prop_ro("save_all_workers",
+                   [](const Hook& h) { return h.config().include_workers == smd::IncludeWorkers::all; })
+      .def_prop_ro("peak_queue_bytes", &Hook::peak_queue_bytes);
+  m.def("config_file_path", [] { return smd::Environment::of_process().config_file_path(); });
+  m.def("use_smdebug", [] { return check(smd::Environment::of_process().use_smdebug()); });
+  m.def("in_sagemaker", [] { return smd::Environment::of_process().in_sagemaker(); });
+}
+
+}  // namespace smdebug

@@ -1,0 +1,15 @@
+#pragma once
+
+// One function per bind_<module>.cpp, called by module.cpp in this order.
+
+#include <nanobind/nanobind.h>
+
+namespace smdebug {
+
+void bind_types(nanobind::module_& m);
+void bind_config(nanobind::module_& m);
+void bind_collection(nanobind::module_& m);
+void bind_format(nanobind::module_& m);
+void bind_hook(nanobind::module_& m);
+
+}  // namespace smdebug

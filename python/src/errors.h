@@ -1,0 +1,31 @@
+#pragma once
+
+// The one place where core errors become Python exceptions.
+
+#include <nanobind/nanobind.h>
+
+#include <string>
+#include <string_view>
+
+#include "smd/base/result.h"
+
+namespace smdebug {
+
+namespace nb = nanobind;
+
+// Raises the class of this name from smdebug.exceptions (or builtins).
+[[noreturn]] void raise(const char* class_name, std::string_view message);
+// Raises what the error's code stands for.
+[[noreturn]] void raise(const smd::Error& error);
+
+inline void check(smd::Status status) {
+  if (!status.ok()) raise(status.error());
+}
+
+template <typename T>
+T check(smd::Result<T> result) {
+  if (!result.ok()) raise(result.error());
+  return std::move(result).value();
+}
+
+}  // namespace smdebug

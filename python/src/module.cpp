@@ -1,0 +1,17 @@
+// The extension module: everything of the core that Python needs.
+
+#include <nanobind/nanobind.h>
+
+#include "python/src/bindings.h"
+
+NB_MODULE(_core, m) {
+  m.doc() = "The C++ core of smdebug.";
+  m.attr("__version__") = SMDEBUG_VERSION;
+  // Hooks may live until the interpreter is gone; that is no leak.
+  nanobind::set_leak_warnings(false);
+  smdebug::bind_types(m);
+  smdebug::bind_config(m);
+  smdebug::bind_collection(m);
+  smdebug::bind_format(m);
+  smdebug::bind_hook(m);
+}

@@ -1,0 +1,258 @@
+#include "python/src/tensor_arg.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+
+#include "python/src/errors.h"
+#include "python/src/values.h"
+#include "smd/tensor/widen.h"
+
+namespace smdebug {
+namespace {
+
+using smd::DType;
+using smd::DTypeKind;
+
+nb::object numpy() { return nb::module_::import_("numpy"); }
+
+// The element type of a kind and size; nullopt: none of ours.
+std::optional<DType> find_dtype(DTypeKind kind, size_t size) {
+  for (size_t i = 0; i < smd::kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (smd::info_of(dtype).kind == kind && smd::size_of(dtype) == size && !smd::is_stored_widened(dtype)) {
+      return dtype;
+    }
+  }
+  return std::nullopt;
+}
+
+// One character of the buffer protocol's format, after the byte order.
+std::optional<DType> dtype_of_format(std::string_view format, size_t item_bytes) {
+  if (format == "?") return DType::boolean;
+  if (format.size() == 2 && format[0] == 'Z') return find_dtype(DTypeKind::complex, item_bytes);
+  if (format.size() != 1) return std::nullopt;
+  if (std::strchr("efd", format[0]) != nullptr) return find_dtype(DTypeKind::floating, item_bytes);
+  if (std::strchr("bhilq", format[0]) != nullptr) return find_dtype(DTypeKind::signed_integer, item_bytes);
+  if (std::strchr("BHILQ", format[0]) != nullptr) return find_dtype(DTypeKind::unsigned_integer, item_bytes);
+  return std::nullopt;
+}
+
+std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype dtype) {
+  if (dtype.lanes != 1) return std::nullopt;
+  using Code = nb::dlpack::dtype_code;
+  const size_t bytes = dtype.bits / 8;
+  switch (static_cast<Code>(dtype.code)) {
+    case Code::Int: return find_dtype(DTypeKind::signed_integer, bytes);
+    case Code::UInt: return find_dtype(DTypeKind::unsigned_integer, bytes);
+    case Code::Float: return find_dtype(DTypeKind::floating, bytes);
+    case Code::Complex: return find_dtype(DTypeKind::complex, bytes);
+    case Code::Bool: return DType::boolean;
+    case Code::Bfloat: return DType::bfloat16;
+    default: break;
+  }
+  constexpr int kFloat8E4m3fn = 10;
+  constexpr int kFloat8E5m2 = 12;
+  if (dtype.code == kFloat8E4m3fn) return DType::float8_e4m3fn;
+  if (dtype.code == kFloat8E5m2) return DType::float8_e5m2;
+  return std::nullopt;
+}
+
+bool is_plain_number(nb::handle value) {
+  return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr());
+}
+
+nb::dlpack::dtype dlpack_of(DType dtype) {
+  using Code = nb::dlpack::dtype_code;
+  Code code = Code::Float;
+  switch (smd::info_of(dtype).kind) {
+    case DTypeKind::floating: code = Code::Float; break;
+    case DTypeKind::signed_integer: code = Code::Int; break;
+    case DTypeKind::unsigned_integer: code = Code::UInt; break;
+    case DTypeKind::boolean: code = Code::Bool; break;
+    case DTypeKind::complex: code = Code::Complex; break;
+    case DTypeKind::string: break;
+  }
+  return {.code = static_cast<uint8_t>(code),
+          .bits = static_cast<uint8_t>(8 * smd::size_of(dtype)),
+          .lanes = 1};
+}
+
+}  // namespace
+
+TensorArg::TensorArg(nb::handle value, std::string_view name) {
+  if (value.is_none() || nb::isinstance<nb::dict>(value)) {
+    raise("SMDebugTypeError",
+          fmt::format("'{}' cannot be saved: expected an array, a number, strings or a list of these, not "
+                      "{}.",
+                      name, describe(value)));
+  }
+  if (take_buffer(value) || take_dlpack(value)) return;
+  take_array(value, name);
+}
+
+TensorArg::~TensorArg() {
+  if (buffer_) PyBuffer_Release(&*buffer_);
+}
+
+smd::TensorView TensorArg::view() const {
+  return {.data = data_, .dtype = dtype_, .shape = shape_, .strides_bytes = strides_, .swapped = swapped_};
+}
+
+bool TensorArg::take_buffer(nb::handle value) {
+  if (PyObject_CheckBuffer(value.ptr()) == 0 || nb::isinstance<nb::bytes>(value)) return false;
+  Py_buffer buffer;
+  if (PyObject_GetBuffer(value.ptr(), &buffer, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();  // an element type without a format, such as bfloat16
+    return false;
+  }
+  std::string_view format = buffer.format != nullptr ? buffer.format : "B";
+  const bool ordered = !format.empty() && std::strchr("@=<>!^", format[0]) != nullptr;
+  const bool big = ordered && (format[0] == '>' || format[0] == '!');
+  if (ordered) format.remove_prefix(1);
+  const auto dtype = dtype_of_format(format, static_cast<size_t>(buffer.itemsize));
+  if (!dtype) {
+    PyBuffer_Release(&buffer);
+    return false;
+  }
+  buffer_ = buffer;
+  data_ = buffer.buf;
+  dtype_ = *dtype;
+  swapped_ = big && buffer.itemsize > 1;
+  shape_.assign(buffer.shape, buffer.shape + buffer.ndim);
+  strides_.assign(buffer.strides, buffer.strides + buffer.ndim);
+  // A NumPy scalar is a number: shape (1), as for Python's own.
+  if (buffer.ndim == 0 && !nb::hasattr(value, "__setitem__")) {
+    shape_ = {1};
+    strides_ = {};
+  }
+  return true;
+}
+
+bool TensorArg::take_dlpack(nb::handle value) {
+  if (!nb::hasattr(value, "__dlpack__") || nb::isinstance(value, numpy().attr("ndarray"))) return false;
+  nb::ndarray<nb::ro> array;
+  try {
+    if (!nb::try_cast(value, array)) return false;
+  } catch (const nb::python_error&) {
+    return false;
+  }
+  const auto dtype = dtype_of_dlpack(array.dtype());
+  if (!dtype || array.device_type() != nb::device::cpu::value) return false;
+  dtype_ = *dtype;
+  const auto item = static_cast<int64_t>(smd::size_of(dtype_));
+  for (size_t axis = 0; axis < array.ndim(); ++axis) {
+    shape_.push_back(static_cast<int64_t>(array.shape(axis)));
+    strides_.push_back(array.stride(axis) * item);
+  }
+  data_ = array.data();
+  dlpack_ = std::move(array);
+  return true;
+}
+
+// Everything else goes through NumPy's own conversion.
+void TensorArg::take_array(nb::handle value, std::string_view name) {
+  const nb::object np = numpy();
+  nb::object array;
+  try {
+    array = np.attr("asarray")(value);
+  } catch (const nb::python_error& e) {
+    raise("SMDebugTypeError", fmt::format("'{}' cannot be saved as a tensor: {}", name, e.what()));
+  }
+  // Python's own numbers and texts are tensors of one element.
+  if (is_plain_number(value) || nb::isinstance<nb::str>(value) || nb::isinstance<nb::bytes>(value)) {
+    array = array.attr("reshape")(1);
+  }
+  const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
+  if (kind == "U" || kind == "S") return take_strings(array);
+  if (kind == "O") {
+    for (nb::handle item : nb::borrow<nb::iterable>(array.attr("ravel")())) {
+      if (!nb::isinstance<nb::str>(item) && !nb::isinstance<nb::bytes>(item)) {
+        raise("SMDebugTypeError",
+              fmt::format("'{}' cannot be saved as a tensor: {} is neither a number nor a string.", name,
+                          describe(item)));
+      }
+    }
+    return take_strings(array);
+  }
+  const auto dtype_name = nb::cast<std::string>(array.attr("dtype").attr("name"));
+  const auto dtype = smd::dtype_from_name(dtype_name);
+  if (dtype && smd::is_stored_widened(*dtype)) {  // NumPy knows only the size: read the bits
+    const nb::object bits = array.attr("view")(smd::size_of(*dtype) == 2 ? "uint16" : "uint8");
+    if (take_buffer(bits)) {
+      owner_ = bits;
+      dtype_ = *dtype;
+      return;
+    }
+  }
+  if (take_buffer(array)) {
+    owner_ = array;
+    return;
+  }
+  raise("SMDebugTypeError",
+        fmt::format("'{}' has the element type {}, which cannot be saved.", name, dtype_name));
+}
+
+void TensorArg::take_strings(nb::handle array) {
+  strings_.emplace();
+  for (nb::handle item : nb::borrow<nb::iterable>(array.attr("ravel")())) {
+    nb::object text = nb::borrow(item);
+    if (nb::isinstance<nb::bytes>(item)) text = item.attr("decode")("utf-8");
+    strings_->push_back(nb::cast<std::string>(nb::str(text)));
+  }
+  shape_ = nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
+  if (shape_.empty()) shape_ = {1};
+}
+
+smd::Number to_number(nb::handle value, std::string_view name) {
+  PyObject* object = value.ptr();
+  if (PyFloat_CheckExact(object)) return smd::Number::real(DType::float64, PyFloat_AS_DOUBLE(object));
+  if (PyBool_Check(object)) return smd::Number::integer(DType::boolean, object == Py_True ? 1 : 0);
+  if (PyLong_CheckExact(object)) {
+    int64_t whole = 0;
+    if (nb::try_cast(value, whole)) {
+      return smd::Number::integer(DType::int64, static_cast<uint64_t>(whole));
+    }
+    PyErr_Clear();
+    return smd::Number::real(DType::float64, nb::cast<double>(value));
+  }
+  const TensorArg tensor(value, name);
+  const auto count = tensor.holds_strings() ? smd::Result<int64_t>(0) : smd::element_count(tensor.shape());
+  if (!count.ok() || *count != 1) {
+    raise("SMDebugTypeError",
+          fmt::format("The scalar '{}' must be a single number, not {}.", name, describe(value)));
+  }
+  const smd::TensorView view = tensor.view();
+  smd::Number number{.dtype = view.dtype};
+  std::array<std::byte, 16> element{};
+  smd::gather(view, 0, std::span(element).first(smd::size_of(view.dtype)));
+  if (smd::is_stored_widened(view.dtype)) {
+    float wide = 0;
+    smd::widen(view.dtype, smd::ByteSpan(element).first(smd::size_of(view.dtype)), {&wide, 1});
+    return smd::Number::real(DType::float32, wide);
+  }
+  if (smd::size_of(view.dtype) > number.bits.size()) {
+    raise("SMDebugTypeError", fmt::format("The scalar '{}' must be a real number.", name));
+  }
+  std::copy_n(element.begin(), smd::size_of(view.dtype), number.bits.begin());
+  return number;
+}
+
+nb::object to_numpy(DType dtype, const smd::Shape& shape, smd::Bytes elements) {
+  if (smd::is_stored_widened(dtype)) {
+    std::vector<float> wide(elements.size() / smd::size_of(dtype));
+    smd::widen(dtype, elements, wide);
+    elements.resize(wide.size() * sizeof(float));
+    if (!wide.empty()) std::memcpy(elements.data(), wide.data(), elements.size());
+    dtype = DType::float32;
+  }
+  auto* held = new smd::Bytes(std::move(elements));
+  const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<smd::Bytes*>(p); });
+  std::vector<size_t> extents(shape.begin(), shape.end());
+  return nb::cast(nb::ndarray<nb::numpy>(held->data(), extents.size(), extents.data(), owner, nullptr,
+                                         dlpack_of(dtype)));
+}
+
+}  // namespace smdebug

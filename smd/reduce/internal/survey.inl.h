@@ -1,0 +1,140 @@
+// Extrema and shifted sums in one loop. Included once per instruction set by kernels.cpp.
+
+#if defined(SMD_REDUCE_SURVEY_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SMD_REDUCE_SURVEY_INL_H_
+#undef SMD_REDUCE_SURVEY_INL_H_
+#else
+#define SMD_REDUCE_SURVEY_INL_H_
+#endif
+
+#include <algorithm>
+#include <bit>
+
+#include "hwy/highway.h"
+#include "smd/reduce/internal/extrema.inl.h"
+#include "smd/reduce/internal/kernels.h"
+#include "smd/reduce/internal/lanes.inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace smd::internal {
+namespace HWY_NAMESPACE {
+
+// Sums over lanes; kComplete adds what only absolute reductions ask for.
+template <bool kComplete>
+struct SumLanes {
+  WideVec plain_first, plain_second, abs_first, abs_second;
+
+  HWY_INLINE SumLanes()
+      : plain_first(hn::Zero(Wide())),
+        plain_second(plain_first),
+        abs_first(plain_first),
+        abs_second(plain_first) {}
+
+  // `d` is x − shift.plain, `e` is |x| − shift.abs.
+  HWY_INLINE void add(WideVec d, WideVec e) {
+    plain_first = hn::Add(plain_first, d);
+    plain_second = hn::MulAdd(d, d, plain_second);
+    abs_first = hn::Add(abs_first, e);
+    if (kComplete) abs_second = hn::MulAdd(e, e, abs_second);
+  }
+
+  HWY_INLINE void merge(const SumLanes& other) {
+    plain_first = hn::Add(plain_first, other.plain_first);
+    plain_second = hn::Add(plain_second, other.plain_second);
+    abs_first = hn::Add(abs_first, other.abs_first);
+    abs_second = hn::Add(abs_second, other.abs_second);
+  }
+};
+
+template <bool kComplete>
+struct ShiftLanes {
+  WideVec plain, abs;
+
+  HWY_INLINE explicit ShiftLanes(Shift shift)
+      : plain(hn::Set(Wide(), shift.plain)), abs(hn::Set(Wide(), shift.abs)) {}
+
+  HWY_INLINE WideVec of_value(WideVec x) const { return minus(x, plain); }
+  HWY_INLINE WideVec of_magnitude(WideVec x) const {
+    return kComplete ? minus(hn::Abs(x), abs) : hn::Abs(x);
+  }
+
+ private:
+  // The loop is bound by the adders while the multipliers idle; times one is exact.
+  static HWY_INLINE WideVec minus(WideVec x, WideVec y) {
+    return hn::MulSub(x, hn::Set(Wide(), 1.0), y);
+  }
+};
+
+template <class D, bool kComplete>
+struct RangeLanes {
+  using T = hn::TFromD<D>;
+  using DM = typename MagnitudeTag<D>::type;
+
+  hn::Vec<D> min, max;
+  hn::Vec<DM> abs_min;
+
+  HWY_INLINE explicit RangeLanes(T element)
+      : min(hn::Set(D(), element)), max(min), abs_min(lanes_magnitude(D(), min)) {}
+
+  HWY_INLINE void add(const T* from) {
+    const auto x = hn::LoadU(D(), from);
+    min = hn::Min(min, x);
+    max = hn::Max(max, x);
+    if (kComplete) abs_min = hn::Min(abs_min, lanes_magnitude(D(), x));
+  }
+
+  HWY_INLINE Extrema<T> finish() const {
+    const T least = hn::GetLane(hn::MinOfLanes(D(), min));
+    const T greatest = hn::GetLane(hn::MaxOfLanes(D(), max));
+    return {least, greatest,
+            std::bit_cast<Magnitude<T>>(hn::GetLane(hn::MinOfLanes(DM(), abs_min))),
+            std::max(magnitude_of(least), magnitude_of(greatest))};
+  }
+};
+
+template <bool kComplete, typename T>
+Survey<T> survey(const T* block, size_t count, Shift shift) {
+  using D = hn::ScalableTag<T>;
+  const Wide wide;
+  const size_t step = hn::Lanes(wide);
+  const ShiftLanes<kComplete> from(shift);
+  RangeLanes<D, kComplete> range(block[0]);
+  SumLanes<kComplete> a, b;
+  size_t i = 0;
+  for (; i + 2 * step <= count; i += 2 * step) {
+    for (size_t at = i; at < i + 2 * step; at += hn::Lanes(D())) range.add(block + at);
+    const WideVec x = load_wide(block + i);
+    const WideVec y = load_wide(block + i + step);
+    a.add(from.of_value(x), from.of_magnitude(x));
+    b.add(from.of_value(y), from.of_magnitude(y));
+  }
+  for (; i < count; i += step) {
+    const size_t rest = std::min(count - i, step);
+    const Padded<T, D> padded(block + i, rest, block[0]);
+    const WideVec x = load_wide(padded.lanes);
+    const auto valid = hn::FirstN(wide, rest);
+    range.add(padded.lanes);
+    a.add(hn::IfThenElseZero(valid, from.of_value(x)),
+          hn::IfThenElseZero(valid, from.of_magnitude(x)));
+  }
+  a.merge(b);
+  return {range.finish(),
+          {sum_of_lanes(a.plain_first), sum_of_lanes(a.plain_second)},
+          {sum_of_lanes(a.abs_first), sum_of_lanes(a.abs_second)}};
+}
+
+template <typename T>
+Survey<T> survey_values(const T* block, size_t count, Shift shift) {
+  return survey<false>(block, count, shift);
+}
+
+template <typename T>
+Survey<T> survey_all(const T* block, size_t count, Shift shift) {
+  return survey<true>(block, count, shift);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace smd::internal
+HWY_AFTER_NAMESPACE();
+
+#endif
