@@ -106,6 +106,12 @@ Status Hook::initialize() {
     SMD_RETURN_IF_ERROR(by_regex->exclude(pattern));
     SMD_RETURN_IF_ERROR(everything->exclude(pattern));
   }
+  // Their tensors come with their kind; the first one must find its collection in the plan.
+  for (const std::string& name : include) {
+    if (is_known_collection(name) && name != collection_keys::kScalars) {
+      SMD_RETURN_IF_ERROR(collections_->create(name));
+    }
+  }
   for (const CollectionConfig& listed : config.collections) {
     SMD_TRY(const auto collection, collections_->create(listed.name));
     for (const auto& pattern : listed.include_regex) SMD_RETURN_IF_ERROR(collection->include(pattern));
@@ -211,6 +217,7 @@ Status Hook::begin_step(Step step) {
   if (!fork_guard_.in_owner()) return {};
   if (step <= step_clock_.current().step) return step_clock_.advance_to(step).error();
   if (recording_) finish_step();
+  if (resume_file_ && recording_) save_resume_state();
   SMD_TRY(const StepInfo info, step_clock_.advance_to(step));
   return begin(info);
 }
@@ -329,28 +336,34 @@ bool Hook::is_collection_active(std::string_view name) const {
 void Hook::join_kind(std::string_view name, Kind kind) {
   const std::string_view target = collection_of(kind);
   if (target.empty()) return;
-  const auto collection = collections_->find(target);
-  if (collection && !collection->has_tensor_name(name)) collection->add_tensor_name(name);
+  const auto collection = collections_->create(target);
+  if (collection.ok() && !(*collection)->has_tensor_name(name)) (*collection)->add_tensor_name(name);
 }
 
 Status Hook::save(std::string_view name, const TensorView& tensor, Kind kind) {
+  return offer(name, tensor, nullptr, kind);
+}
+
+Status Hook::save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind) {
+  return offer(name, tensor.view(), &tensor, kind);
+}
+
+Status Hook::offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                   Kind kind) {
   SMD_RETURN_IF_ERROR(check_usable());
-  if (!is_step_wanted() || !fork_guard_.in_owner()) return {};
+  if (!is_step_wanted() || !fork_guard_.in_owner()) {
+    if (!step_clock_.started() && recording_) warn_of_early(name);
+    return {};
+  }
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(check(tensor));
   join_kind(name, kind);
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
-  return saving_ ? record(name, tensor, nullptr, plan_->wanted(name)) : Status();
+  return saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
 }
 
-Status Hook::save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind) {
-  SMD_RETURN_IF_ERROR(check_usable());
-  if (!is_step_wanted() || !fork_guard_.in_owner()) return {};
-  SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  SMD_RETURN_IF_ERROR(check(tensor.view()));
-  join_kind(name, kind);
-  if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor.view()));
-  return saving_ ? record(name, tensor.view(), &tensor, plan_->wanted(name)) : Status();
+void Hook::warn_of_early(std::string_view name) {
+  warn_once(fmt::format("'{}' was saved before the first step began; it is dropped.", name));
 }
 
 Status Hook::watch(std::string_view name, const TensorView& tensor) {
@@ -483,7 +496,7 @@ Status Hook::save_tensor(std::string_view name, const TensorView& tensor,
   SMD_RETURN_IF_ERROR(check(tensor));
   if (!is_recording()) return {};
   if (!step_clock_.started() || !plan_) {
-    warn_once(fmt::format("'{}' was saved before the first step began; it is dropped.", name));
+    warn_of_early(name);
     return {};
   }
   if (step_ended_) {

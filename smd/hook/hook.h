@@ -169,6 +169,8 @@ class Hook final {
   void report_unseen_watches();
   Status check_usable() const;
 
+  Status offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned, Kind kind);
+  void warn_of_early(std::string_view name);
   // Does what is wanted of a tensor.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                 const Action& action);

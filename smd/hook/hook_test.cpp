@@ -267,6 +267,18 @@ TEST_F(HookTest, a_kind_puts_a_tensor_into_its_collection) {
   EXPECT_THAT(collections()["collections"]["weights"]["tensor_names"], ElementsAre("other"));
 }
 
+TEST_F(HookTest, an_included_built_in_collection_gets_its_tensors_by_kind_from_the_first_step_on) {
+  HookOptions o = options();
+  o.config.include_collections = {"metrics", "layers"};
+  auto hook = make(std::move(o));
+  ASSERT_TRUE(hook->save("early", view()).ok());
+  EXPECT_THAT(log->lines, Contains(HasSubstr("'early' was saved before the first step")));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save("accuracy", view(), Kind::metric).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("accuracy"));
+}
+
 TEST_F(HookTest, collections_added_later_take_part_from_the_next_step_on) {
   auto hook = make(saving_every(1, false));
   ASSERT_TRUE(hook->begin_step().ok());

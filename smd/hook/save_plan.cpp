@@ -64,11 +64,7 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
     const bool custom = contains(options.custom_collections, name) && !named && !all;
     if (!all && !named && !custom) continue;
     if (name == collection_keys::kScalars) continue;  // a list of names; scalars are always saved
-    const auto builtin = plain_collections();
-    const bool known = is_scalar_collection(name) ||
-                       std::any_of(builtin.begin(), builtin.end(),
-                                   [&](const BuiltinCollection& b) { return b.name == name; });
-    if (collection->empty() && !known && named) {
+    if (collection->empty() && named && !is_known_collection(name)) {
       return Error{ErrorCode::invalid_argument,
                    fmt::format("The collection '{}' is to be saved but has neither patterns nor tensor "
                                "names; add some with include() or add_tensor_name().",

@@ -43,17 +43,17 @@ class OriginalSink final : public Sink {
     const auto count = static_cast<uint64_t>(TensorView{.shape = head.shape}.size());
     const uint64_t bytes = count * size_of(head.dtype);
     SMD_RETURN_IF_ERROR(open_file());
-    index_.add_tensor(head.name, offset_, format::record_bytes(step_, head, count));
-    format::append_record_start(buffer_, step_, head, count);
-    if (bytes > elements.size()) {  // the rest follows: remember what ends the record
-      pending_ = Pending{.dtype = head.dtype, .left = bytes};
-      format::append_record_end(pending_->end, step_, head);
-      return more(elements);
+    if (bytes == elements.size() && bytes <= kCopyBytes && !is_stored_widened(head.dtype)) {
+      const size_t start = buffer_.size();
+      format::append_record(buffer_, step_, head, elements);
+      add_to_index(head.name, buffer_.size() - start);
+      return flush_if_full();
     }
-    SMD_RETURN_IF_ERROR(append_elements(head.dtype, elements));
-    format::append_record_end(buffer_, step_, head);
-    offset_ += format::record_bytes(step_, head, count);
-    return flush_if_full();
+    add_to_index(head.name, format::record_bytes(step_, head, count));
+    format::append_record_start(buffer_, step_, head, count);
+    pending_ = Pending{.dtype = head.dtype, .left = bytes};
+    format::append_record_end(pending_->end, step_, head);
+    return more(elements);
   }
 
   Status more(ByteSpan elements) override {
@@ -62,7 +62,6 @@ class OriginalSink final : public Sink {
     if (pending_->left > 0) return {};
     buffer_ += pending_->end;
     pending_.reset();
-    offset_ = written_ + buffer_.size();
     return flush_if_full();
   }
 
@@ -150,7 +149,7 @@ class OriginalSink final : public Sink {
   }
 
  private:
-  // A tensor whose elements arrive in parts.
+  // A tensor whose elements are arriving.
   struct Pending {
     DType dtype = DType::float32;
     uint64_t left = 0;
