@@ -172,7 +172,7 @@ void save_tensor(Hook& hook, const std::string& name, nb::handle value,
 }
 
 void save(Hook& hook, const std::string& name, nb::handle value) {
-  if (!hook.is_step_wanted() || !hook.wants(name)) return;
+  if (!hook.is_step_wanted()) return;
   const TensorArg arg(value, name);
   if (arg.holds_strings()) return;
   const smd::TensorView view = arg.view();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "smd/base/json.h"
 #include "smd/base/nearest.h"
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
@@ -215,6 +216,7 @@ Status Hook::begin_step(Step step) {
 }
 
 Status Hook::begin(StepInfo step) {
+  step_ended_ = false;
   if (!recording_) return {};
   Step& next = next_active_[index_of(step.mode)];
   if (!plan_ || collections_->revision() != planned_revision_) {
@@ -241,6 +243,7 @@ Status Hook::end_step() {
   SMD_RETURN_IF_ERROR(check_usable());
   if (!is_recording()) return {};
   finish_step();
+  step_ended_ = step_clock_.started();
   saving_ = false;
   watching_ = false;
   return {};
@@ -253,7 +256,7 @@ void Hook::open_step() {
 }
 
 void Hook::finish_step() {
-  if (!step_clock_.started() || !plan_) return;
+  if (!step_clock_.started() || step_ended_ || !plan_) return;
   if (!unseen_watches_.empty()) report_unseen_watches();
   if (!scalars_.empty()) {
     static constexpr int64_t kOne[] = {1};
@@ -274,11 +277,11 @@ void Hook::finish_step() {
 }
 
 void Hook::export_collections() {
-  std::string json = collections_->to_json();
-  exported_ = true;
-  if (json == exported_json_) return;
-  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)), json);
-  exported_json_ = std::move(json);
+  const std::pair content(collections_->revision(), collections_->name_count());
+  if (exported_ == content) return;
+  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)),
+               collections_->to_json());
+  exported_ = content;
 }
 
 Status Hook::write_collections() {
@@ -436,6 +439,7 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
 
 bool Hook::wants_tensor(std::span<const std::string> collections) {
   if (!is_recording() || closed_ || !plan_ || !step_clock_.started()) return false;
+  if (step_ended_) return false;
   if (saving_) return true;
   for (const std::string& name : collections) {
     const auto collection = collections_->find(name);
@@ -480,6 +484,10 @@ Status Hook::save_tensor(std::string_view name, const TensorView& tensor,
   if (!is_recording()) return {};
   if (!step_clock_.started() || !plan_) {
     warn_once(fmt::format("'{}' was saved before the first step began; it is dropped.", name));
+    return {};
+  }
+  if (step_ended_) {
+    warn_once(fmt::format("'{}' was saved between two steps; it is dropped.", name));
     return {};
   }
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
@@ -537,7 +545,10 @@ Status Hook::close(const CloseOptions& options) {
   if (closed_ || !fork_guard_.in_owner()) return {};
   Status status;
   if (!plan_) status = prepare();
-  if (status.ok() && recording_ && !scalars_.empty() && !step_clock_.started()) step_clock_.advance();
+  if (status.ok() && recording_ && !scalars_.empty() && (!step_clock_.started() || step_ended_)) {
+    step_clock_.advance();  // they have no step of their own
+    step_ended_ = false;
+  }
   if (recording_ && plan_) finish_step();
   closed_ = true;
   recording_ = false;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 
+#include "smd/base/json.h"
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
@@ -517,6 +518,24 @@ TEST_F(HookTest, bad_arguments_come_back_as_errors) {
   HookOptions pattern = options();
   pattern.config.include_regex = {"("};
   EXPECT_EQ(Hook::create(std::move(pattern)).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(HookTest, keeps_an_ended_step_when_more_is_saved_before_the_next) {
+  const std::vector<std::string> custom{"custom"};
+  auto hook = make(saving_every(1));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save("w", view()).ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  ASSERT_TRUE(hook->save_scalar("between", 1.0).ok());
+  ASSERT_TRUE(hook->save_tensor("late", view(), custom).ok());
+  EXPECT_THAT(log->lines, Contains(HasSubstr("'late' was saved between two steps")));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  ASSERT_TRUE(hook->save_scalar("after", 2.0).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("w"));
+  EXPECT_THAT(names(1), ElementsAre("scalar/between"));
+  EXPECT_THAT(names(2), ElementsAre("scalar/after"));
 }
 
 }  // namespace
