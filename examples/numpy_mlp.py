@@ -88,13 +88,13 @@ def make_hook(out_dir: str | Path) -> smdebug.Hook:
         reduction_config=smdebug.ReductionConfig(
             reductions=["min", "mean", "max", "std"], norms=["l2"], abs_reductions=["mean"]
         ),
-        include_collections=["weights", "biases", "gradients", "activations"],
+        include_collections=["weights", "biases", "gradients", "activations", "first_weights"],
     )
     hook.get_collection("activations").include("^activation/")
     hook.add_collection(
         smdebug.Collection(
             "first_weights",
-            include_regex="weight$",
+            include_regex="^(?!gradient).*weight$",
             save_config=smdebug.SaveConfig(save_interval=1, end_step=1),
             reduction_config=smdebug.ReductionConfig(save_raw_tensor=True),
         )
