@@ -18,7 +18,9 @@ from numpy.random import Generator
 
 WIDTH = 32
 BLOCKS = 5
-SICK_BLOCK = 3  # known to the trainer only; whoever reads the run must find it
+# The fault is known to the trainer only; whoever reads the run must find it.
+SICK_BLOCK = 3
+BAD_STEP = 50
 LEARNING_RATE = 0.05
 BATCH = 128
 
@@ -86,13 +88,13 @@ def make_hook(out_dir: str | Path) -> smdebug.Hook:
         reduction_config=smdebug.ReductionConfig(
             reductions=["min", "mean", "max", "std"], norms=["l2"], abs_reductions=["mean"]
         ),
-        include_collections=["weights", "biases", "gradients", "activations"],
+        include_collections=["weights", "biases", "gradients", "activations", "first_weights"],
     )
     hook.get_collection("activations").include("^activation/")
     hook.add_collection(
         smdebug.Collection(
             "first_weights",
-            include_regex="weight$",
+            include_regex="^(?!gradient).*weight$",
             save_config=smdebug.SaveConfig(save_interval=1, end_step=1),
             reduction_config=smdebug.ReductionConfig(save_raw_tensor=True),
         )
@@ -120,7 +122,7 @@ def train(out_dir: str | Path, steps: int) -> float:
         for step in range(steps):
             hook.step()
             if step == steps // 3:
-                layers[SICK_BLOCK].bias -= 50  # the planted fault
+                layers[SICK_BLOCK].bias -= BAD_STEP
             x, label = batch_of_rings(rng)
             for layer in layers:
                 x = layer.forward(x)

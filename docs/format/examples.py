@@ -22,12 +22,12 @@ from smdebug import _core
 
 DOCUMENT = Path(__file__).with_name("original-layout.md")
 BLOCK = re.compile(r"(<!-- example: (\w+) -->\n```(?:text|json)\n)(?:.*?\n)??(```)", re.DOTALL)
-STEP, MODE_STEP, WALL_SECS = 7, 3, 1600000000.5
+STEP, MODE_STEP, WALL_SECS = 12, 4, 1.7e9
 
 TENSORS = {
-    "numbers": ("w", np.array([[1, 2], [3, 4]], np.float32)),
-    "strings": ("s", np.array(["foo", "barz"])),
-    "bfloat16": ("b", np.array([1.5, -2], ml_dtypes.bfloat16)),
+    "numbers": ("fc", np.array([[1, 2, 3], [4, 5, 6]], np.float32)),
+    "strings": ("label", np.array(["cat", "zebra"])),
+    "bfloat16": ("b", np.array([0.5, -3], ml_dtypes.bfloat16)),
 }
 
 
