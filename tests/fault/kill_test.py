@@ -72,6 +72,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--build", default="build/dev")
+    parser.add_argument("--any-share", action="store_true", help="for builds that start slowly")
     arguments = parser.parse_args()
     programs = Programs(arguments.build)
     dice = random.Random(arguments.seed)
@@ -92,8 +93,9 @@ def main() -> int:
                 committed += sum(count > 0 for count in steps)
     total = 2 * len(kills)
     share = committed / total
-    few = [] if share > LEAST_SHARE else [f"only {share:.0%} of the kills had a committed step"]
-    cases.record("enough kills hit a run that had committed steps", few)
+    if not arguments.any_share:
+        few = [] if share > LEAST_SHARE else [f"only {share:.0%} of the kills had a committed step"]
+        cases.record("enough kills hit a run that had committed steps", few)
     print(f"{total} kills in {time.monotonic() - begun:.1f} s, {committed} with committed steps")
     return cases.finish()
 
