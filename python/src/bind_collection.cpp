@@ -75,7 +75,7 @@ void bind_one(nb::module_& m) {
                          "A named group of tensors with its own rules for saving.")
       .def("__init__", &init, nb::arg("name"), nb::arg("include_regex") = nb::none(),
            nb::arg("tensor_names") = nb::none(), nb::arg("reduction_config") = nb::none(),
-           nb::arg("save_config") = nb::none(), nb::arg("save_histogram") = true,
+           nb::arg("save_config") = nb::none(), nb::arg("save_histogram").none() = true,
            nb::arg("exclude_regex") = nb::none())
       .def_prop_ro("name", &Collection::name)
       .def(

@@ -336,7 +336,7 @@ void bind_reduction_config(nb::module_& m) {
           },
           nb::arg("reductions") = nb::none(), nb::arg("abs_reductions") = nb::none(),
           nb::arg("norms") = nb::none(), nb::arg("abs_norms") = nb::none(),
-          nb::arg("save_raw_tensor") = false, nb::arg("save_shape") = false)
+          nb::arg("save_raw_tensor").none() = false, nb::arg("save_shape").none() = false)
       .def_prop_ro("reductions", [](const ReductionConfig& c) { return names(c.reductions()); })
       .def_prop_ro("abs_reductions", [](const ReductionConfig& c) { return names(c.abs_reductions()); })
       .def_prop_ro("norms", [](const ReductionConfig& c) { return names(c.norms()); })

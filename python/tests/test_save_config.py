@@ -142,7 +142,7 @@ def test_properties_apply_to_all_modes() -> None:
 def test_a_property_with_different_values_per_mode_cannot_be_read() -> None:
     config = SaveConfig({modes.TRAIN: SaveConfigMode(save_interval=3)})
     config.merge_default_save_config(SaveConfig())
-    with pytest.raises(SMDebugValueError, match="3.*500|500.*3"):
+    with pytest.raises(SMDebugValueError, match=r"3.*500"):
         _ = config.save_interval
     assert config.end_step is None
 

@@ -20,13 +20,17 @@ from smdebug.core.config_constants import (
     TENSORBOARD_CONFIG_FILE_PATH_ENV_STR,
 )
 from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import SMDebugValueError
 
 
 def get_json_config_as_dict(json_config_path: str | None) -> dict[str, Any]:
     """The document in the file: the given one, or the one that the environment names."""
     path = json_config_path or _core.config_file_path()
     with open(os.path.expanduser(path), encoding="utf-8") as file:
-        return _core.parse_json(file.read(), path)
+        document = _core.parse_json(file.read(), path)
+    if not isinstance(document, dict):
+        raise SMDebugValueError(f"The configuration must be a JSON object: {path}")
+    return document
 
 
 def collect_hook_config_params(params_dict: dict[str, Any]) -> dict[str, Any]:
