@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 import smdebug
 from smdebug import singleton
 from smdebug.logger import DuplicateLogFilter, get_logger

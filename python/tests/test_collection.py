@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 import smdebug
-from smdebug import Collection, CollectionKeys, Hook, ReductionConfig, SaveConfig, SaveConfigMode, modes
+from smdebug import (
+    Collection,
+    CollectionKeys,
+    Hook,
+    ReductionConfig,
+    SaveConfig,
+    SaveConfigMode,
+    modes,
+)
 from smdebug.collection import CollectionManager
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 
@@ -222,7 +229,9 @@ def test_managers_compare_by_their_collections() -> None:
 
 def test_a_manager_survives_its_file(tmp_path: Path) -> None:
     manager = CollectionManager(create_default=True)
-    manager.add(Collection("x", ["a"], ["b"], ReductionConfig(["median"], norms=["l1"]), SaveConfig()))
+    manager.add(
+        Collection("x", ["a"], ["b"], ReductionConfig(["median"], norms=["l1"]), SaveConfig())
+    )
     manager.set_num_workers(2)
     manager.export(str(tmp_path), "worker_0_collections.json")
     path = tmp_path / "collections/000000000/worker_0_collections.json"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import recorded
-from conftest import Messages
-
 import smdebug
+from conftest import Messages
 from smdebug import Collection, Hook, ReductionConfig, SaveConfig, SaveConfigMode, modes
 from smdebug.collection import CollectionManager
 from smdebug.exceptions import (
@@ -361,8 +361,9 @@ def test_a_collection_of_its_own_plan_decides_for_save_tensor(out_dir: Path) -> 
     hook.add_collection(Collection("often", save_config=SaveConfig(save_interval=2)))
     for _ in range(4):
         hook.step()
-        hook.save_tensor("w", ONE, "often")
         hook.save_tensor("never", ONE)
+        hook.save_tensor("w", ONE, "often")
+        hook._core.save("offered_often", ONE)
     hook.close()
     assert recorded.steps(out_dir) == [0, 2]
     assert recorded.names(out_dir, 2) == ["w"]
@@ -433,7 +434,9 @@ def test_collections_share_what_is_saved_of_a_tensor(out_dir: Path) -> None:
     hook = Hook(out_dir, save_config=EVERY_STEP, include_collections=["a", "b"])
     hook.add_collection(Collection("a", ["w"], reduction_config=ReductionConfig(["min", "median"])))
     hook.add_collection(
-        Collection("b", ["w"], reduction_config=ReductionConfig(["min"], norms=["l2"], save_shape=True))
+        Collection(
+            "b", ["w"], reduction_config=ReductionConfig(["min"], norms=["l2"], save_shape=True)
+        )
     )
     hook.step()
     hook._core.save("w", np.array([3.0, -4.0]))
@@ -454,11 +457,14 @@ def test_a_change_to_a_collection_takes_effect_at_the_next_step(out_dir: Path) -
     hook.step()
     hook._core.save("a", ONE)
     hook._core.save("b", ONE)
-    hook.get_collection("mine").save_config.end_step = 0
+    hook.get_collection("mine").save_config = SaveConfig(end_step=0)
     hook.step()
     hook._core.save("a", ONE)
     hook.close()
-    assert [recorded.names(out_dir, step) for step in recorded.steps(out_dir)] == [["a"], ["a", "b"]]
+    assert [recorded.names(out_dir, step) for step in recorded.steps(out_dir)] == [
+        ["a"],
+        ["a", "b"],
+    ]
 
 
 def test_an_included_collection_that_holds_nothing_is_refused(out_dir: Path) -> None:
@@ -467,7 +473,6 @@ def test_an_included_collection_that_holds_nothing_is_refused(out_dir: Path) -> 
     with pytest.raises(InvalidCollectionConfiguration, match="mine") as caught:
         hook.step()
     assert caught.value.c_name == "mine"
-    hook.del_note = "hooks take new attributes"
 
 
 def test_a_collection_that_is_only_looked_up_does_no_harm(
@@ -642,14 +647,21 @@ def test_a_resumed_job_goes_on_where_it_was(
     for _ in range(3):
         hook.step()
     (checkpoints / "model.pt").write_text("weights")
-    hook.step()
+    deadline = time.monotonic() + recorded.TIMEOUT_SECS
+    while not (checkpoints / "metadata.json").exists():  # it looks from time to time
+        assert time.monotonic() < deadline
+        hook.step()
     hook.close()
     (out_dir / "training_job_end.ts").unlink()
+    (state,) = json.loads((checkpoints / "metadata.json").read_text())
+    seen = state["latest-global-step-seen"]
+    assert seen >= 2
+    assert state["latest-mode-step"] == {"TRAIN": seen, "GLOBAL": seen}
     again = Hook(out_dir)
-    assert (again.step, again.training_run) == (2, 1)
+    assert (again.step, again.training_run) == (seen, 1)
     again.set_mode(modes.EVAL)
     again.step()
-    assert (again.step, again.mode_steps[modes.EVAL]) == (3, 0)
+    assert (again.step, again.mode_steps[modes.EVAL]) == (seen + 1, 0)
     again.close()
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import recorded
-
 from smdebug import Hook, SaveConfig
 
 EVERY_STEP = SaveConfig(save_interval=1)
@@ -21,6 +20,8 @@ import sys
 import numpy as np
 from smdebug import Hook, SaveConfig
 hook = Hook(sys.argv[1], save_config=SaveConfig(save_interval=1), include_workers=sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
 for step in range(3):
     hook.step()
     hook.save_tensor("rank", np.full(2, int(hook.worker.split("_")[1])))
@@ -30,9 +31,23 @@ hook.close()
 
 def run_workers(out_dir: Path, include_workers: str) -> None:
     processes = [
-        recorded.start(WORKER, out_dir, include_workers, RANK=str(rank), WORLD_SIZE="2")
+        recorded.start(
+            WORKER,
+            out_dir,
+            include_workers,
+            RANK=str(rank),
+            WORLD_SIZE="2",
+            SMDEBUG_LOG_LEVEL="off",
+        )
         for rank in range(2)
     ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
     for process in processes:
         _, err = process.communicate(timeout=recorded.TIMEOUT_SECS)
         assert process.returncode == 0, err

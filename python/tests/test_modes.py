@@ -8,7 +8,6 @@ import pickle
 
 import pytest
 import recorded
-
 import smdebug
 from smdebug import modes
 

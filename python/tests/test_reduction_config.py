@@ -7,7 +7,6 @@ import pickle
 from typing import Any
 
 import pytest
-
 from smdebug import ReductionConfig
 from smdebug.exceptions import SMDebugValueError
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from smdebug import SaveConfig, SaveConfigMode, modes
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
@@ -47,7 +46,12 @@ def test_each_mode_has_its_own_steps() -> None:
             modes.GLOBAL: SaveConfigMode(save_interval=4),
         }
     )
-    assert [saved(config, mode, 5) for mode in modes] == [[0, 1, 2, 3, 4], [0, 2, 4], [0, 3], [0, 4]]
+    assert [saved(config, mode, 5) for mode in modes] == [
+        [0, 1, 2, 3, 4],
+        [0, 2, 4],
+        [0, 3],
+        [0, 4],
+    ]
 
 
 def test_numbers_may_be_strings_and_numpy_integers() -> None:
@@ -224,7 +228,9 @@ def test_values_that_are_no_json_are_a_type_error() -> None:
 
 
 def test_default_values_fill_what_a_mode_does_not_say() -> None:
-    config = SaveConfig.from_dict({"TRAIN": {"save_interval": 2}}, {"save_interval": 9, "end_step": 4})
+    config = SaveConfig.from_dict(
+        {"TRAIN": {"save_interval": 2}}, {"save_interval": 9, "end_step": 4}
+    )
     assert config == SaveConfig({modes.TRAIN: SaveConfigMode(save_interval=2, end_step=4)})
     assert SaveConfigMode.from_dict({"start_step": 1}, {"end_step": 4}) == SaveConfigMode(
         start_step=1, end_step=4

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import recorded
 from conftest import Messages
-
 from smdebug import Hook, ReductionConfig, SaveConfig, _core
 from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
 
@@ -84,7 +83,11 @@ def test_strided_narrow_floats_are_gathered(out_dir: Path, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["i2", "u4", "f4", "f8", "c8", "f2"])
 def test_foreign_byte_order_is_swapped(out_dir: Path, dtype: str) -> None:
     native = np.arange(6).reshape(2, 3).astype(dtype)
-    for given in (native.astype(">" + dtype), native.astype("<" + dtype), native.astype(">" + dtype)[:, ::2]):
+    for given in (
+        native.astype(">" + dtype),
+        native.astype("<" + dtype),
+        native.astype(">" + dtype)[:, ::2],
+    ):
         path = out_dir / str(id(given))
         np.testing.assert_array_equal(save(path, given).value, given)
         assert save(path / "x", given).dtype == native.dtype.name
@@ -169,7 +172,7 @@ def test_strings_come_back_as_they_were(
     out_dir: Path, given: Any, strings: list[str], shape: tuple[int, ...]
 ) -> None:
     record = save(out_dir, given)
-    assert record.dtype == "string"
+    assert record.dtype == "str"
     assert record.value.ravel().tolist() == strings
     assert record.value.shape == shape
 
@@ -217,6 +220,8 @@ def test_bytes_that_are_no_text_are_refused(out_dir: Path) -> None:
     hook.step()
     with pytest.raises(SMDebugTypeError, match="'bad'"):
         hook.save_tensor("bad", [b"\xff\xfe"])
+    with pytest.raises(SMDebugTypeError, match="'bad'"):
+        hook.save_tensor("bad", ["\udc80"])
     hook.close()
 
 
@@ -234,7 +239,7 @@ def test_names_that_cannot_be_stored_are_refused(out_dir: Path, name: str) -> No
     assert [n for step in recorded.steps(out_dir) for n in recorded.names(out_dir, step)] == stored
 
 
-@pytest.mark.parametrize("name", ["a b", "ü/日本", "it's \"quoted\"", "loss:0", "a/../b", "x" * 500])
+@pytest.mark.parametrize("name", ["a b", "ü/日本", 'it\'s "quoted"', "loss:0", "a/../b", "x" * 500])
 def test_names_are_kept_verbatim(out_dir: Path, name: str) -> None:
     with Hook(out_dir, save_config=SaveConfig(save_interval=1)) as hook:
         hook.step()

@@ -95,6 +95,7 @@ Status Hook::initialize() {
 
   SMD_RETURN_IF_ERROR(add_builtin_collections(*collections_, options_.builtin_collections));
   for (const BuiltinCollection& builtin : options_.builtin_collections) {
+    plan_options_.builtin_collections.push_back(builtin.name);
     if (builtin.raw_only) plan_options_.raw_only_collections.push_back(builtin.name);
   }
   SMD_TRY(const auto by_regex, collections_->create(collection_keys::kDefault));
@@ -215,6 +216,7 @@ Status Hook::begin_step(Step step) {
 }
 
 Status Hook::begin(StepInfo step) {
+  step_ended_ = false;
   if (!recording_) return {};
   Step& next = next_active_[index_of(step.mode)];
   if (!plan_ || collections_->revision() != planned_revision_) {
@@ -243,6 +245,7 @@ Status Hook::end_step() {
   finish_step();
   saving_ = false;
   watching_ = false;
+  step_ended_ = step_clock_.started();
   return {};
 }
 
@@ -253,7 +256,7 @@ void Hook::open_step() {
 }
 
 void Hook::finish_step() {
-  if (!step_clock_.started() || !plan_) return;
+  if (!step_clock_.started() || !plan_ || step_ended_) return;
   if (!unseen_watches_.empty()) report_unseen_watches();
   if (!scalars_.empty()) {
     static constexpr int64_t kOne[] = {1};
@@ -435,7 +438,7 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
 }
 
 bool Hook::wants_tensor(std::span<const std::string> collections) {
-  if (!is_recording() || closed_ || !plan_ || !step_clock_.started()) return false;
+  if (!is_recording() || closed_ || !plan_ || !step_clock_.started() || step_ended_) return false;
   if (saving_) return true;
   for (const std::string& name : collections) {
     const auto collection = collections_->find(name);
@@ -537,7 +540,10 @@ Status Hook::close(const CloseOptions& options) {
   if (closed_ || !fork_guard_.in_owner()) return {};
   Status status;
   if (!plan_) status = prepare();
-  if (status.ok() && recording_ && !scalars_.empty() && !step_clock_.started()) step_clock_.advance();
+  if (status.ok() && recording_ && !scalars_.empty() && (!step_clock_.started() || step_ended_)) {
+    step_clock_.advance();
+    step_ended_ = false;
+  }
   if (recording_ && plan_) finish_step();
   closed_ = true;
   recording_ = false;

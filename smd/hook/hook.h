@@ -102,7 +102,8 @@ class Hook final {
   Status begin_step();
   // With a number of the caller's, greater than the last.
   Status begin_step(Step step);
-  // Ends the current step early, so that readers see it. Saving goes on with the next step.
+  // Ends the current step early, so that readers see it. Tensors are saved again from the next step
+  // on; scalars saved in between belong to it.
   Status end_step();
 
   const StepInfo& step() const { return step_clock_.current(); }
@@ -196,6 +197,7 @@ class Hook final {
   bool saving_ = false;     // the plan saves something at this step
   bool watching_ = false;   // tensors are watched for NaN at this step
   bool step_open_ = false;  // the writer has begun this step
+  bool step_ended_ = false;  // this step is published; the next one takes what is still to come
   bool exported_ = false;
   std::string exported_json_;
   std::optional<Step> last_saved_step_;

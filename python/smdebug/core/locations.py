@@ -96,9 +96,7 @@ class TensorFileLocation(EventFileLocation):
     """An event file of a run."""
 
     def get_file_location(self, trial_dir: str = "") -> str:
-        return os.path.join(
-            self.get_step_dir_path(trial_dir, self.step_num), self.get_filename()
-        )
+        return os.path.join(self.get_step_dir_path(trial_dir, self.step_num), self.get_filename())
 
     @staticmethod
     def get_dir(trial_dir: str) -> str:
