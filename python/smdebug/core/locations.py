@@ -77,7 +77,8 @@ class EventFileLocation:
         return f"{self.step_num:012d}"
 
     def get_filename(self) -> str:
-        return f"{self.get_step_num_str()}_{self.worker_name}.tfevents"
+        worker = _core.worker_to_file_name(self.worker_name)
+        return f"{self.get_step_num_str()}_{worker}.tfevents"
 
     @classmethod
     def match_regex(cls, s: str) -> EventFileLocation | None:

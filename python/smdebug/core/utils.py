@@ -153,7 +153,7 @@ def parse_worker_name_from_file(filename: str) -> str:
     parsed = _core.parse_step_file_name(filename)
     if parsed is None:
         raise IndexReaderException(f"'{filename}' is not the name of an event or index file.")
-    return _core.worker_from_file_name(parsed[1])
+    return parsed[1]
 
 
 def get_worker_name_from_collection_file(filename: str) -> str:
