@@ -3,8 +3,9 @@
 Records tensors of a running training job at almost no cost and finds what is wrong with it.
 """
 
+from smdebug._core import VERSION as __version__
 from smdebug._core import ModeKeys as modes
-from smdebug._core import ReductionConfig, SaveConfig, SaveConfigMode, __version__
+from smdebug._core import ReductionConfig, SaveConfig, SaveConfigMode
 from smdebug.collection import Collection, CollectionKeys
 from smdebug.hook import Hook
 from smdebug.singleton import del_hook, get_hook, set_hook

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import os
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Any, Self
 
 from smdebug import _core
 from smdebug.exceptions import SMDebugError, SMDebugTypeError
@@ -57,9 +61,37 @@ class TensorNames(set[str]):
         super().remove(name)
         self._collection.remove_tensor_name(name)
 
-    def update(self, *others: Any) -> None:
+    def update(self, *others: Iterable[str]) -> None:
         for name in set().union(*others):
             self.add(name)
+
+    def difference_update(self, *others: Iterable[Any]) -> None:
+        super().difference_update(*others)
+        self._changed()
+
+    def intersection_update(self, *others: Iterable[Any]) -> None:
+        super().intersection_update(*others)
+        self._changed()
+
+    def symmetric_difference_update(self, other: Iterable[str]) -> None:
+        super().symmetric_difference_update(other)
+        self._changed()
+
+    def __ior__(self, other: AbstractSet[str]) -> Self:  # type: ignore[override,misc]
+        self.update(other)
+        return self
+
+    def __isub__(self, other: AbstractSet[object]) -> Self:
+        self.difference_update(other)
+        return self
+
+    def __iand__(self, other: AbstractSet[object]) -> Self:
+        self.intersection_update(other)
+        return self
+
+    def __ixor__(self, other: AbstractSet[str]) -> Self:  # type: ignore[override,misc]
+        self.symmetric_difference_update(other)
+        return self
 
     def pop(self) -> str:
         name = super().pop()
@@ -79,6 +111,17 @@ class Collection(_core.Collection):
 
     # Set on collections of a hook: what they use unless they have a config of their own.
     _hook_save_config: _core.SaveConfig | None = None
+
+    @classmethod
+    def from_dict(cls, params: dict[str, Any]) -> Self:
+        """From what to_json_dict() gives; whatever is missing has its default."""
+        return cls.from_json(json.dumps(params))
+
+    @classmethod
+    def from_json(cls, json_str: str) -> Self:
+        collection = cls.__new__(cls)
+        collection.__setstate__(json_str)
+        return collection
 
     @property
     def tensor_names(self) -> set[str]:
@@ -119,8 +162,9 @@ class CollectionManager(_core.CollectionSet):
             for name in (CollectionKeys.ALL, CollectionKeys.DEFAULT):
                 self.create_collection(name)
 
-    def create_collection(self, name: str) -> None:
-        self.add(self.collection_class(name))
+    def create_collection(self, name: str, cls: type[Collection] | None = None) -> None:
+        """Makes a collection of this name, of the manager's class or another."""
+        self.add((cls or self.collection_class)(name))
 
     def get(self, name: str, create: bool = True) -> Collection:
         found = self.find(name)
@@ -148,16 +192,21 @@ class CollectionManager(_core.CollectionSet):
     def collections(self) -> dict[str, Collection]:
         return self.get_collections()
 
+    def to_json_dict(self) -> dict[str, Any]:
+        return json.loads(self.to_json())
+
     def get_num_workers(self) -> int:
         return self.num_workers
 
     def set_num_workers(self, num_workers: int) -> None:
         self.num_workers = num_workers
 
+    def update_meta(self, meta: dict[str, Any]) -> None:
+        """Takes over the number of workers from the `_meta` of a collections file."""
+        self.num_workers = meta["num_workers"]
+
     def export(self, out_dir: str, filename: str) -> None:
         """Writes the collections file `filename` of the run in `out_dir`."""
-        import os
-
         path = os.path.join(out_dir, "collections", "000000000", filename)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         temporary = path + ".tmp"
@@ -166,18 +215,22 @@ class CollectionManager(_core.CollectionSet):
         os.replace(temporary, path)
 
     @classmethod
-    def load(cls, filename: str) -> CollectionManager:
+    def load(cls, filename: str, collection_class: type[Collection] | None = None) -> Self:
+        """From a collections file."""
         with open(filename, encoding="utf-8") as file:
-            return cls.load_from_string(file.read(), filename)
+            return cls._load(file.read(), collection_class, filename)
 
     @classmethod
-    def load_from_string(cls, text: str, source: str = "") -> CollectionManager:
+    def load_from_string(cls, s: str, collection_class: type[Collection] | None = None) -> Self:
+        """From the text of a collections file."""
+        return cls._load(s, collection_class, "")
+
+    @classmethod
+    def _load(cls, text: str, collection_class: type[Collection] | None, source: str) -> Self:
         loaded = _core.CollectionSet.from_json(text, source)
         manager = cls()
         for found in loaded.all():
-            collection = cls.collection_class.__new__(cls.collection_class)
-            collection.__setstate__(found.to_json())
-            manager.add(collection)
+            manager.add((collection_class or cls.collection_class).from_json(found.to_json()))
         manager.num_workers = loaded.num_workers
         return manager
 

@@ -299,11 +299,22 @@ class BaseHook:
 
     def begin_step(self, step: int | None = None) -> StepScope:
         """Ends the current step and begins the next, with a number of your own if you like."""
-        if step is None:
-            self._core.begin_step()
-        else:
-            self._core.begin_step_at(step)
+        try:
+            if step is None:
+                self._core.begin_step()
+            else:
+                self._core.begin_step_at(step)
+        except SMDebugValueError as error:
+            self._raise_for_empty_collection(error)
+            raise
         return self._scope
+
+    def _raise_for_empty_collection(self, error: SMDebugValueError) -> None:
+        builtin = {name for name, _, _ in self.builtin_collections}
+        for name in set(self.include_collections) - builtin:
+            found = self._collection_manager.find(name)
+            if found is not None and not found.include_regex and not found.tensor_names:
+                raise InvalidCollectionConfiguration(name) from error
 
     def end_step(self) -> None:
         """Ends the current step now, so that readers see it."""
@@ -329,7 +340,11 @@ class BaseHook:
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | list[str] = "default"
     ) -> None:
         """Saves a tensor by hand: an array, a DLPack producer, a number, strings or a list of these."""
-        names = [collections_to_write] if isinstance(collections_to_write, str) else collections_to_write
+        names = (
+            [collections_to_write]
+            if isinstance(collections_to_write, str)
+            else collections_to_write
+        )
         self._core.save_tensor(tensor_name, tensor_value, names)
 
     def save_scalar(

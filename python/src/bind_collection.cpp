@@ -40,7 +40,7 @@ void set_names(Collection& collection, nb::handle value) {
   collection.set_tensor_names(to_strings(value, "tensor_names"));
 }
 
-nb::object name_set(const Collection& collection) {
+nb::set name_set(const Collection& collection) {
   nb::set out;
   for (const std::string& name : collection.tensor_names()) out.add(nb::str(name.data(), name.size()));
   return out;
@@ -73,7 +73,7 @@ void bind_one(nb::module_& m) {
                          "A named group of tensors with its own rules for saving.")
       .def("__init__", &init, nb::arg("name"), nb::arg("include_regex") = nb::none(),
            nb::arg("tensor_names") = nb::none(), nb::arg("reduction_config") = nb::none(),
-           nb::arg("save_config") = nb::none(), nb::arg("save_histogram") = true,
+           nb::arg("save_config") = nb::none(), nb::arg("save_histogram").none() = true,
            nb::arg("exclude_regex") = nb::none())
       .def_prop_ro("name", &Collection::name)
       .def(
@@ -98,6 +98,7 @@ void bind_one(nb::module_& m) {
           nb::for_setter(nb::arg("value").none()))
       .def_prop_rw(
           "tensor_names", &name_set, [](Collection& c, nb::object v) { set_names(c, v); },
+          nb::for_getter(nb::sig("def tensor_names(self, /) -> set[str]")),
           nb::for_setter(nb::arg("value").none()))
       .def("add_tensor_name", &Collection::add_tensor_name, nb::arg("tensor_name"))
       .def(
@@ -108,8 +109,10 @@ void bind_one(nb::module_& m) {
       .def("holds", &Collection::holds, nb::arg("tensor_name"),
            "Whether the name is listed, or a pattern includes it and none excludes it.")
       .def_prop_rw("reduction_config", &Collection::reduction_config, &set_reductions,
+                   nb::for_getter(nb::sig("def reduction_config(self, /) -> ReductionConfig | None")),
                    nb::for_setter(nb::arg("value").none()))
       .def_prop_rw("save_config", &Collection::save_config, &set_saving,
+                   nb::for_getter(nb::sig("def save_config(self, /) -> SaveConfig | None")),
                    nb::for_setter(nb::arg("value").none()))
       .def_prop_rw("save_histogram", &Collection::save_histogram,
                    [](Collection& c, nb::object v) { c.set_save_histogram(to_bool(v, "save_histogram")); })

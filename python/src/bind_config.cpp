@@ -13,6 +13,7 @@
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
 #include "python/src/values.h"
+#include "smd/config/hook_config.h"
 #include "smd/config/reduction_config.h"
 #include "smd/config/save_config.h"
 
@@ -57,18 +58,33 @@ std::optional<Mode> mode_of_key(nb::handle key) {
   return std::nullopt;
 }
 
-std::optional<SaveConfigMode> mode_config_of(nb::handle value, nb::handle key) {
+// Parameters of one mode; those of `defaults` where `params` has none.
+SaveConfigMode mode_from_dict(nb::handle params, nb::handle defaults,
+                              const std::string& name = "save_config") {
+  nb::dict merged;
+  for (nb::handle source : {defaults, params}) {
+    if (source.is_none()) continue;
+    if (!nb::isinstance<nb::dict>(source)) {
+      raise("SMDebugValueError", fmt::format("A dict was expected, not {}.", describe(source)));
+    }
+    merged.update(nb::borrow<nb::dict>(source));
+  }
+  return check(SaveConfigMode::from_json(to_json(merged, "save_config"), name));
+}
+
+std::optional<SaveConfigMode> mode_config_of(nb::handle value, nb::handle key,
+                                             nb::handle defaults = nb::none()) {
   if (value.is_none()) return std::nullopt;
   if (nb::isinstance<SaveConfigMode>(value)) return nb::cast<SaveConfigMode>(value);
   if (nb::isinstance<nb::dict>(value)) {
-    return check(SaveConfigMode::from_json(to_json(value, "save_config"), describe(key)));
+    return mode_from_dict(value, defaults, describe(key));
   }
   raise("SMDebugValueError",
         fmt::format("The save config of {} must be a SaveConfigMode or None, not {}.", describe(key),
                     describe(value)));
 }
 
-SaveConfig from_mode_map(const nb::dict& map, bool names_allowed) {
+SaveConfig from_mode_map(const nb::dict& map, bool names_allowed, nb::handle defaults = nb::none()) {
   SaveConfig::Modes modes;
   for (auto [key, value] : map) {
     const auto mode = mode_of_key(key);
@@ -76,23 +92,21 @@ SaveConfig from_mode_map(const nb::dict& map, bool names_allowed) {
       raise("SMDebugValueError",
             fmt::format("{} is not a mode; expected a member of smdebug.modes.", describe(key)));
     }
-    modes[smd::index_of(*mode)] = mode_config_of(value, key);
+    modes[smd::index_of(*mode)] = mode_config_of(value, key, defaults);
   }
   return check(SaveConfig::from_modes(std::move(modes)));
 }
 
-// A dict: modes, or parameters that hold for every mode.
-SaveConfig from_dict(const nb::dict& dict) {
+// A dict: modes, or parameters that hold for every mode. `defaults`: parameters that are not given.
+SaveConfig from_dict(const nb::dict& dict, nb::handle defaults = nb::none()) {
   size_t modes = 0;
   for (auto [key, value] : dict) modes += mode_of_key(key) ? 1 : 0;
-  if (modes == dict.size() && modes > 0) return from_mode_map(dict, true);
+  if (modes == dict.size() && modes > 0) return from_mode_map(dict, true, defaults);
   if (modes > 0) {
     raise("SMDebugValueError",
           fmt::format("A save config lists modes or parameters, not both: {}.", describe(dict)));
   }
-  if (dict.size() == 0) return SaveConfig();
-  const auto mode = SaveConfigMode::from_json(to_json(dict, "save_config"), "save_config");
-  return check(SaveConfig::broadcast(check(std::move(mode))));
+  return check(SaveConfig::broadcast(mode_from_dict(dict, defaults)));
 }
 
 SaveConfig make_config(nb::handle modes, nb::handle interval, nb::handle start, nb::handle end,
@@ -196,6 +210,10 @@ void bind_save_config_mode(nb::module_& m) {
                   [](const std::string& text) {
                     return check(SaveConfigMode::from_json(check(smd::parse_json(text, "")), "save_config"));
                   })
+      .def_static(
+          "from_dict",
+          [](nb::object params, nb::object defaults) { return mode_from_dict(params, defaults); },
+          nb::arg("params"), nb::arg("default_values") = nb::none())
       .def(nb::self == nb::self)
       .def("__repr__",
            [](const SaveConfigMode& s) { return fmt::format("SaveConfigMode({})", json_text(s)); })
@@ -290,11 +308,13 @@ void bind_save_config(nb::module_& m) {
             if (!nb::isinstance<nb::dict>(params)) {
               raise("SMDebugValueError", fmt::format("A dict was expected, not {}.", describe(params)));
             }
-            SaveConfig config = from_dict(nb::borrow<nb::dict>(params));
-            if (!defaults.is_none()) config.merge_defaults(nb::cast<SaveConfig&>(parse(defaults)));
-            return config;
+            return from_dict(nb::borrow<nb::dict>(params), defaults);
           },
           nb::arg("params"), nb::arg("default_values") = nb::none())
+      .def_static(
+          "from_save_config_mode",
+          [](const SaveConfigMode& mode) { return check(SaveConfig::broadcast(mode)); },
+          nb::arg("save_config_mode"))
       .def_static("parse", &parse, nb::arg("obj").none())
       .def(nb::self == nb::self)
       .def("__repr__", [](const SaveConfig& s) { return fmt::format("SaveConfig({})", json_text(s)); })
@@ -316,7 +336,7 @@ void bind_reduction_config(nb::module_& m) {
           },
           nb::arg("reductions") = nb::none(), nb::arg("abs_reductions") = nb::none(),
           nb::arg("norms") = nb::none(), nb::arg("abs_norms") = nb::none(),
-          nb::arg("save_raw_tensor") = false, nb::arg("save_shape") = false)
+          nb::arg("save_raw_tensor").none() = false, nb::arg("save_shape").none() = false)
       .def_prop_ro("reductions", [](const ReductionConfig& c) { return names(c.reductions()); })
       .def_prop_ro("abs_reductions", [](const ReductionConfig& c) { return names(c.abs_reductions()); })
       .def_prop_ro("norms", [](const ReductionConfig& c) { return names(c.norms()); })
@@ -352,12 +372,61 @@ void bind_reduction_config(nb::module_& m) {
       });
 }
 
+template <typename T>
+nb::object or_none(const std::optional<T>& value) {
+  return value ? nb::cast(*value) : nb::none();
+}
+
+nb::dict describe_collection(const smd::CollectionConfig& config) {
+  nb::dict out;
+  out["name"] = config.name;
+  out["include_regex"] = config.include_regex;
+  out["exclude_regex"] = config.exclude_regex;
+  out["save_histogram"] = or_none(config.save_histogram);
+  out["save_config"] = or_none(config.save_config);
+  out["reduction_config"] = or_none(config.reduction_config);
+  return out;
+}
+
+// The job's JSON as a dict of the constructor's arguments, "collections" and "warnings".
+nb::dict parse_job(nb::object document, int64_t default_save_interval) {
+  auto [config, warnings] = check(
+      smd::parse_hook_config(to_json(document, "config"), {.save_interval = default_save_interval}));
+  nb::dict out;
+  out["out_dir"] = config.out_dir;
+  out["export_tensorboard"] = config.export_tensorboard;
+  out["tensorboard_dir"] = or_none(config.tensorboard_dir);
+  out["dry_run"] = config.dry_run;
+  out["save_all"] = config.save_all;
+  out["include_regex"] = config.include_regex;
+  out["exclude_regex"] = config.exclude_regex;
+  out["include_collections"] = config.include_collections;
+  out["include_workers"] = std::string(smd::name_of(config.include_workers));
+  out["durable"] = std::string(smd::name_of(config.durable));
+  out["save_config"] = or_none(config.save_config);
+  out["reduction_config"] = or_none(config.reduction_config);
+  nb::list collections;
+  for (const auto& collection : config.collections) collections.append(describe_collection(collection));
+  out["collections"] = collections;
+  out["warnings"] = warnings;
+  return out;
+}
+
 }  // namespace
 
 void bind_config(nb::module_& m) {
   bind_save_config_mode(m);
   bind_save_config(m);
   bind_reduction_config(m);
+  m.def("parse_hook_config", &parse_job, nb::arg("document"),
+        nb::arg("default_save_interval") = smd::kDefaultSaveInterval,
+        "What the JSON of a training job says, as a dict.");
+  m.def(
+      "parse_json",
+      [](const std::string& text, const std::string& source) {
+        return to_python(check(smd::parse_json(text, source)));
+      },
+      nb::arg("text"), nb::arg("source") = "", "Like json.loads; trailing commas are accepted.");
   m.def("reduction_names", [] {
     std::vector<std::pair<std::string, bool>> out;
     for (const auto* kind : smd::reduction_kinds()) out.emplace_back(kind->name, kind->is_norm);

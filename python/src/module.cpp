@@ -6,7 +6,7 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of smdebug.";
-  m.attr("__version__") = SMDEBUG_VERSION;
+  m.attr("VERSION") = SMDEBUG_VERSION;
   // Hooks may live until the interpreter is gone; that is no leak.
   nanobind::set_leak_warnings(false);
   smdebug::bind_types(m);
@@ -14,4 +14,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_collection(m);
   smdebug::bind_format(m);
   smdebug::bind_hook(m);
+  smdebug::bind_resume(m);
 }

@@ -61,7 +61,8 @@ std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype dtype) {
 }
 
 bool is_plain_number(nb::handle value) {
-  return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr());
+  return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr()) ||
+         PyComplex_CheckExact(value.ptr());
 }
 
 nb::dlpack::dtype dlpack_of(DType dtype) {
@@ -166,7 +167,7 @@ void TensorArg::take_array(nb::handle value, std::string_view name) {
     array = array.attr("reshape")(1);
   }
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
-  if (kind == "U" || kind == "S") return take_strings(array);
+  if (kind == "U" || kind == "S") return take_strings(array, name);
   if (kind == "O") {
     for (nb::handle item : nb::borrow<nb::iterable>(array.attr("ravel")())) {
       if (!nb::isinstance<nb::str>(item) && !nb::isinstance<nb::bytes>(item)) {
@@ -175,7 +176,7 @@ void TensorArg::take_array(nb::handle value, std::string_view name) {
                           describe(item)));
       }
     }
-    return take_strings(array);
+    return take_strings(array, name);
   }
   const auto dtype_name = nb::cast<std::string>(array.attr("dtype").attr("name"));
   const auto dtype = smd::dtype_from_name(dtype_name);
@@ -195,12 +196,22 @@ void TensorArg::take_array(nb::handle value, std::string_view name) {
         fmt::format("'{}' has the element type {}, which cannot be saved.", name, dtype_name));
 }
 
-void TensorArg::take_strings(nb::handle array) {
+void TensorArg::take_strings(nb::handle array, std::string_view name) {
   strings_.emplace();
   for (nb::handle item : nb::borrow<nb::iterable>(array.attr("ravel")())) {
-    nb::object text = nb::borrow(item);
-    if (nb::isinstance<nb::bytes>(item)) text = item.attr("decode")("utf-8");
-    strings_->push_back(nb::cast<std::string>(nb::str(text)));
+    try {
+      nb::object bytes = nb::borrow(item);
+      if (nb::isinstance<nb::str>(item)) {
+        bytes = item.attr("encode")("utf-8");
+      } else {
+        (void)item.attr("decode")("utf-8");
+      }
+      const auto text = nb::cast<nb::bytes>(bytes);
+      strings_->emplace_back(text.c_str(), text.size());
+    } catch (const nb::python_error&) {
+      raise("SMDebugTypeError",
+            fmt::format("'{}' cannot be saved: {} is no valid text.", name, describe(item)));
+    }
   }
   shape_ = nb::cast<std::vector<int64_t>>(nb::list(array.attr("shape")));
   if (shape_.empty()) shape_ = {1};

@@ -36,7 +36,7 @@ class TensorArg final {
   bool take_buffer(nb::handle value);
   bool take_dlpack(nb::handle value);
   void take_array(nb::handle value, std::string_view name);
-  void take_strings(nb::handle array);
+  void take_strings(nb::handle array, std::string_view name);
 
   nb::object owner_;
   std::optional<Py_buffer> buffer_;

@@ -90,7 +90,15 @@ nb::object to_python(const smd::Json& json) {
 }
 
 smd::Json to_json(nb::handle value, const char* name) {
-  const nb::object text = nb::module_::import_("json").attr("dumps")(value);
+  nb::object text;
+  try {
+    // NumPy's whole numbers are no JSON by themselves.
+    const nb::object as_int = nb::module_::import_("operator").attr("index");
+    text = nb::module_::import_("json").attr("dumps")(value, nb::arg("default") = as_int);
+  } catch (const nb::python_error& e) {
+    raise("SMDebugTypeError", fmt::format("{} must hold plain values, not {}: {}", name, describe(value),
+                                          nb::cast<std::string>(nb::str(e.value()))));
+  }
   return check(smd::parse_json(nb::cast<std::string>(text), name));
 }
 

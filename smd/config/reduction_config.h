@@ -57,7 +57,11 @@ class ReductionConfig final {
                                            std::string_view key = "reduction_config",
                                            UnknownKeys unknown = UnknownKeys::refuse);
 
-  bool operator==(const ReductionConfig&) const = default;
+  // The order of the lists does not count.
+  bool operator==(const ReductionConfig& other) const {
+    return set() == other.set() && save_raw_tensor_ == other.save_raw_tensor_ &&
+           save_shape_ == other.save_shape_;
+  }
 
  private:
   std::vector<Reduction> reductions_;

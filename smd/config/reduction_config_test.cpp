@@ -89,6 +89,14 @@ TEST(ReductionConfig, json_accepts_norms_without_suffix_and_lists) {
   EXPECT_EQ(*bare, *suffixed);
 }
 
+TEST(ReductionConfig, order_does_not_count_in_comparisons) {
+  const auto one = ReductionConfig::create({.reductions = {"median", "min"}});
+  const auto other = ReductionConfig::create({.reductions = {"min", "median"}});
+  EXPECT_EQ(*one, *other);
+  EXPECT_EQ(*ReductionConfig::from_json(one->to_json()), *one);
+  EXPECT_FALSE(*one == *ReductionConfig::create({.abs_reductions = {"median", "min"}}));
+}
+
 TEST(ReductionConfig, json_errors_name_the_key) {
   EXPECT_THAT(
       ReductionConfig::from_json({{"reductions", "min,maxx"}}).error().message,

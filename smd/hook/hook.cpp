@@ -96,6 +96,7 @@ Status Hook::initialize() {
 
   SMD_RETURN_IF_ERROR(add_builtin_collections(*collections_, options_.builtin_collections));
   for (const BuiltinCollection& builtin : options_.builtin_collections) {
+    plan_options_.builtin_collections.push_back(builtin.name);
     if (builtin.raw_only) plan_options_.raw_only_collections.push_back(builtin.name);
   }
   SMD_TRY(const auto by_regex, collections_->create(collection_keys::kDefault));
@@ -451,8 +452,7 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
 }
 
 bool Hook::wants_tensor(std::span<const std::string> collections) {
-  if (!is_recording() || closed_ || !plan_ || !step_clock_.started()) return false;
-  if (step_ended_) return false;
+  if (!is_recording() || closed_ || !plan_ || !step_clock_.started() || step_ended_) return false;
   if (saving_) return true;
   for (const std::string& name : collections) {
     const auto collection = collections_->find(name);

@@ -136,6 +136,48 @@ TEST_F(HookTest, a_step_becomes_visible_when_the_next_one_begins_or_at_end_step)
   EXPECT_THAT(names(0), ElementsAre("w"));
 }
 
+TEST_F(HookTest, what_comes_after_end_step_does_not_destroy_the_step) {
+  const std::vector<std::string> mine = {"mine"};
+  auto hook = make(saving_every(1));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save("w", view()).ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  ASSERT_TRUE(hook->save_tensor("late", view(), mine).ok());
+  ASSERT_TRUE(hook->save_scalar("between", 1).ok());
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  ASSERT_TRUE(hook->save_scalar("last", 2).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("w"));
+  EXPECT_THAT(names(1), ElementsAre("scalar/between"));
+  EXPECT_THAT(names(2), ElementsAre("scalar/last"));
+}
+
+TEST_F(HookTest, saving_by_hand_into_a_collection_does_not_include_it) {
+  const std::vector<std::string> weights = {"weights"};
+  HookOptions o = saving_every(1, false);
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    ASSERT_TRUE(hook->save_tensor("x", view(), weights).ok());
+    ASSERT_TRUE(hook->save("fc.weight", view()).ok());
+  }
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("x"));
+  EXPECT_THAT(names(1), ElementsAre("x"));
+}
+
+TEST_F(HookTest, an_empty_collection_of_the_framework_may_be_included) {
+  HookOptions o = saving_every(1, false);
+  o.builtin_collections.push_back({.name = "layers"});
+  o.config.include_collections = {"layers"};
+  auto hook = make(std::move(o));
+  ASSERT_TRUE(hook->collections().create("typo").ok());
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(log->lines, Contains(HasSubstr("'typo' has neither patterns")));
+}
+
 TEST_F(HookTest, modes_have_their_own_steps_and_gradients_rest_outside_training) {
   HookOptions o = options();
   o.config.include_collections = {"gradients", "weights"};

@@ -88,15 +88,27 @@ Result<std::optional<ResumeState>> ResumeFile::load() const {
   return best;
 }
 
-Status ResumeFile::update(const ResumeState& state) {
+bool ResumeFile::has_new_checkpoint() {
   std::vector<Entry> now = look();
-  if (now.empty() || now == seen_) return {};
+  if (now.empty() || now == seen_) return false;
+  seen_ = std::move(now);
+  return true;
+}
+
+Status ResumeFile::append(const ResumeState& state) const {
   const auto folder = storage::local_storage(folder_);
   auto entries = read_entries(*folder);
   // A file that cannot be read is of no use to anybody: start anew rather than keep it.
   Json list = entries.ok() ? std::move(*entries) : Json(Json::array());
   list.push_back(to_json(state));
   SMD_RETURN_IF_ERROR(folder->put(kFile, as_bytes(dump_json(list)), storage::Put::always, {}));
+  return {};
+}
+
+Status ResumeFile::update(const ResumeState& state) {
+  std::vector<Entry> now = look();
+  if (now.empty() || now == seen_) return {};
+  SMD_RETURN_IF_ERROR(append(state));
   seen_ = std::move(now);
   return {};
 }

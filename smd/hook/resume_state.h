@@ -32,7 +32,11 @@ class ResumeFile final {
   // The entry that went furthest; nullopt: there is none. corrupt: the file cannot be used.
   Result<std::optional<ResumeState>> load() const;
 
-  // Appends `state` if the checkpoint files have changed since the last look.
+  // True if the checkpoint files have changed since the last look; this is the last look now.
+  bool has_new_checkpoint();
+  // Appends `state`.
+  Status append(const ResumeState& state) const;
+  // Appends `state` if there is a new checkpoint. After an error the checkpoint still counts as new.
   Status update(const ResumeState& state);
 
  private:

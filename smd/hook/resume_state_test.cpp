@@ -56,6 +56,17 @@ TEST_F(ResumeFileTest, the_entry_that_went_furthest_wins_and_unchanged_files_add
   EXPECT_EQ((*file.load())->latest_step_seen, 30);
 }
 
+TEST_F(ResumeFileTest, looking_and_appending_are_independent) {
+  ResumeFile file(folder);
+  EXPECT_FALSE(file.has_new_checkpoint());
+  write("model.pt", "abc");
+  EXPECT_TRUE(file.has_new_checkpoint());
+  EXPECT_FALSE(file.has_new_checkpoint());
+  ASSERT_TRUE(file.append(state).ok());
+  EXPECT_FALSE(file.has_new_checkpoint()) << "the state itself is no checkpoint";
+  EXPECT_EQ(**file.load(), state);
+}
+
 TEST_F(ResumeFileTest, a_broken_file_is_reported_and_then_replaced) {
   write("metadata.json", "[{");
   ResumeFile file(folder);

@@ -62,9 +62,14 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
     const std::string& name = collection->name();
     const bool named = contains(options.include_collections, name);
     const bool custom = contains(options.custom_collections, name) && !named && !all;
-    if (!all && !named && !custom) continue;
     if (name == collection_keys::kScalars) continue;  // a list of names; scalars are always saved
-    if (collection->empty() && named && !is_known_collection(name)) {
+    const bool known = is_known_collection(name) || contains(options.builtin_collections, name);
+    if (collection->empty() && !known && !named) {
+      warnings.push_back(fmt::format(
+          "The collection '{}' has neither patterns nor tensor names: nothing is saved for it.", name));
+    }
+    if (!all && !named && !custom) continue;
+    if (collection->empty() && !known && named) {
       return Error{ErrorCode::invalid_argument,
                    fmt::format("The collection '{}' is to be saved but has neither patterns nor tensor "
                                "names; add some with include() or add_tensor_name().",
@@ -108,7 +113,7 @@ bool SavePlan::applies(const Entry& entry, Mode mode) const {
 std::optional<Step> SavePlan::next_active(Mode mode, Step from) const {
   std::optional<Step> next;
   for (const Entry& entry : entries_) {
-    if (!applies(entry, mode)) continue;
+    if (entry.custom || !applies(entry, mode)) continue;
     const auto step = entry.save.next_save(mode, from);
     if (step && (!next || *step < *next)) next = step;
   }
@@ -118,7 +123,9 @@ std::optional<Step> SavePlan::next_active(Mode mode, Step from) const {
 void SavePlan::activate(Mode mode, Step mode_step) {
   Active active(entries_.size(), 0);
   for (size_t i = 0; i < entries_.size(); ++i) {
-    active[i] = applies(entries_[i], mode) && entries_[i].save.should_save(mode, mode_step) ? 1 : 0;
+    const Entry& entry = entries_[i];
+    const bool due = !entry.custom && applies(entry, mode) && entry.save.should_save(mode, mode_step);
+    active[i] = due ? 1 : 0;
   }
   select(std::move(active));
 }

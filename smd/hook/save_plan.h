@@ -25,6 +25,7 @@ struct SavePlanOptions {
   // Saved through save_tensor although not included.
   std::vector<std::string> custom_collections;
   std::vector<std::string> raw_only_collections;
+  std::vector<std::string> builtin_collections;  // may be empty: an adapter fills them
   SaveConfig save_config;
   ReductionConfig reduction_config = ReductionConfig::raw_only();
 };
@@ -75,7 +76,7 @@ class SavePlan final {
     std::shared_ptr<Collection> collection;
     SaveConfig save;
     Action action;
-    bool custom = false;         // does not make a step active for others
+    bool custom = false;         // never active: for what save_tensor puts into it only
     bool training_only = false;  // not in EVAL and PREDICT
   };
   using Active = std::vector<uint8_t>;  // one flag per entry

@@ -1,0 +1,23 @@
+"""Collections, for tools written for the original."""
+
+from smdebug.collection import Collection, CollectionKeys
+
+SUMMARIES_COLLECTIONS = {CollectionKeys.TENSORFLOW_SUMMARIES}
+SM_METRIC_COLLECTIONS = {CollectionKeys.LOSSES, CollectionKeys.METRICS, CollectionKeys.SM_METRICS}
+SCALAR_COLLECTIONS = {
+    *SM_METRIC_COLLECTIONS,
+    CollectionKeys.FEATURE_IMPORTANCE,
+    CollectionKeys.AVERAGE_SHAP,
+}
+NON_REDUCTION_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
+NON_HISTOGRAM_COLLECTIONS = SCALAR_COLLECTIONS | SUMMARIES_COLLECTIONS
+
+__all__ = [
+    "NON_HISTOGRAM_COLLECTIONS",
+    "NON_REDUCTION_COLLECTIONS",
+    "SCALAR_COLLECTIONS",
+    "SM_METRIC_COLLECTIONS",
+    "SUMMARIES_COLLECTIONS",
+    "Collection",
+    "CollectionKeys",
+]

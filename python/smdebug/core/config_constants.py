@@ -1,0 +1,57 @@
+"""Names and values of the configuration, for tools written for the original."""
+
+from smdebug._core import CLAIM
+from smdebug.logger import LOG_DUPLICATION_THRESHOLD
+
+CONFIG_FILE_PATH_ENV_STR = "SMDEBUG_CONFIG_FILE_PATH"
+DEFAULT_CONFIG_FILE_PATH = "/opt/ml/input/config/debughookconfig.json"
+TENSORBOARD_CONFIG_FILE_PATH_ENV_STR = "TENSORBOARD_CONFIG_FILE_PATH"
+DEFAULT_SAGEMAKER_TENSORBOARD_PATH = "/opt/ml/input/config/tensorboardoutputconfig.json"
+CHECKPOINT_CONFIG_FILE_PATH_ENV_VAR = "CHECKPOINT_CONFIG_FILE_PATH"
+DEFAULT_CHECKPOINT_CONFIG_FILE = "/opt/ml/input/config/checkpointconfig.json"
+DEFAULT_RESOURCE_CONFIG_FILE = "/opt/ml/input/config/resourceconfig.json"
+DEFAULT_SAGEMAKER_OUTDIR = "/opt/ml/output/tensors"
+# The variable that names the folder, whatever this name says.
+DEFAULT_SAGEMAKER_METRICS_PATH = "SAGEMAKER_METRICS_DIRECTORY"
+
+CONFIG_OUTDIR_KEY = "LocalPath"
+CONFIG_HOOK_PARAMS_KEY = "HookParameters"
+CONFIG_COLLECTION_CONFIG_KEY = "CollectionConfigurations"
+CONFIG_COLLECTION_NAME_KEY = "CollectionName"
+CONFIG_COLLECTION_PARAMS_KEY = "CollectionParameters"
+CONFIG_INCLUDE_REGEX_KEY = "include_regex"
+CONFIG_INCLUDE_WORKERS_KEY = "include_workers"
+CONFIG_SAVE_ALL_KEY = "save_all"
+CONFIG_DRYRUN_KEY = "dry_run"
+CONFIG_RDN_CFG_KEY = "reduction_config"
+CONFIG_REDUCTION_CONFIGS_KEY = "reduction_configs"
+CONFIG_SAVE_CONFIGS_KEY = "save_configs"
+EXPORT_TENSORBOARD_KEY = "export_tensorboard"
+TENSORBOARD_DIR_KEY = "tensorboard_dir"
+
+CHECKPOINT_DIR_KEY = "LocalPath"
+METADATA_FILENAME = "metadata.json"
+METADATA_FILENAME_S3_UPLOADED = "metadata.json.sagemaker-uploaded"
+TRAINING_RUN = "training-run"
+LATEST_GLOBAL_STEP_SAVED = "latest-global-step-saved"
+LATEST_GLOBAL_STEP_SEEN = "latest-global-step-seen"
+LATEST_MODE_STEP = "latest-mode-step"
+
+DEFAULT_WORKER_NAME = "worker_0"
+DEFAULT_COLLECTIONS_FILE_NAME = "worker_0_collections.json"
+DEFAULT_SAVED_COLLECTIONS = ["losses"]
+CLAIM_FILENAME = CLAIM
+
+TRAINING_END_DELAY_REFRESH_KEY = "SMDEBUG_TRAINING_END_DELAY_REFRESH"
+TRAINING_END_DELAY_REFRESH_DEFAULT = 1
+INCOMPLETE_STEP_WAIT_WINDOW_KEY = "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW"
+INCOMPLETE_STEP_WAIT_WINDOW_DEFAULT = 1000
+MISSING_EVENT_FILE_RETRY_LIMIT_KEY = "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT"
+MISSING_EVENT_FILE_RETRY_LIMIT = 100
+
+CALLABLE_CACHE_ENV_VAR = "SMDEBUG_KERAS_CALLABLE_CACHE_TYPE"
+DEFAULT_CALLABLE_CACHE = "CACHE_PER_MODE"
+PAPERMILL_EXECUTION_ENV_VAR = "PAPERMILL_EXECUTION"
+
+__all__ = [name for name in dir() if name.isupper() and name != "CLAIM"]
+__all__ += ["LOG_DUPLICATION_THRESHOLD"]

@@ -1,0 +1,119 @@
+"""Writes the files of one step by hand, for tools written for the original."""
+
+from __future__ import annotations
+
+import os
+import time
+from types import TracebackType
+from typing import Any
+
+from smdebug import _core
+from smdebug.core.modes import ModeKeys
+from smdebug.exceptions import (
+    SMDebugNotImplementedError,
+    SMDebugRuntimeError,
+    SMDebugValueError,
+)
+
+
+class FileWriter:
+    """One step of one worker. Its files appear at close(), the index last.
+
+    A step has one mode: that of the first tensor or shape.
+    """
+
+    def __init__(
+        self,
+        trial_dir: str,
+        worker: str,
+        step: int = 0,
+        wtype: str = "events",
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        max_queue: int = 10,
+        flush_secs: int = 120,
+        verbose: bool = False,
+        write_checksum: bool = False,
+    ) -> None:
+        if wtype == "tensorboard":
+            raise SMDebugNotImplementedError(
+                "TensorBoard files are not written by this version of smdebug."
+            )
+        if wtype != "events":
+            raise SMDebugValueError(f"wtype must be 'events', not {wtype!r}.")
+        self.trial_dir = trial_dir
+        self.worker = worker
+        self.step = step
+        self.wtype = wtype
+        self.mode = mode
+        self._file = _core.StepFile(trial_dir, step, worker)
+        self._has_tensors = False
+        self._indexed: bool | None = None
+
+    def write_tensor(
+        self,
+        tdata: Any,
+        tname: str,
+        write_index: bool = True,
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
+        mode_step: int | None = None,
+        timestamp: float | None = None,
+    ) -> None:
+        """Adds a tensor: an array, a number, strings or a list of these."""
+        if self._indexed is not None and self._indexed != write_index:
+            raise SMDebugNotImplementedError(
+                "A step has an index for all of its tensors or for none of them."
+            )
+        wall_secs = time.time() if timestamp is None else timestamp
+        self._file.tensor(tname, tdata, *self._place(mode, mode_step), wall_secs)
+        self._indexed = write_index
+        self._has_tensors = True
+
+    def write_shape(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        mode: ModeKeys | None = ModeKeys.GLOBAL,
+        mode_step: int | None = None,
+        original_name: str | None = None,
+    ) -> None:
+        """Adds the shape of a tensor."""
+        original = name if original_name is None else original_name
+        self._file.shape(name, original, list(shape), *self._place(mode, mode_step))
+
+    def name(self) -> str:
+        """The path of the event file, once there is something in it."""
+        if not self._has_tensors:
+            raise SMDebugRuntimeError(
+                "There is no event file yet; it comes into being with the first tensor."
+            )
+        return os.path.join(self.trial_dir, _core.event_file_name(self.step, self.worker))
+
+    def flush(self) -> None:
+        """Accepted; files appear whole, at close()."""
+
+    def close(self) -> None:
+        """Publishes the step."""
+        self._file.close()
+        if self._indexed is False:
+            os.remove(os.path.join(self.trial_dir, _core.index_file_name(self.step, self.worker)))
+            self._indexed = None
+
+    def _place(self, mode: ModeKeys | None, mode_step: int | None) -> tuple[ModeKeys, int]:
+        mode = ModeKeys.GLOBAL if mode is None else mode
+        if not isinstance(mode, ModeKeys):
+            raise SMDebugValueError(f"{mode!r} is not a mode; expected one of {list(ModeKeys)}.")
+        return mode, self.step if mode_step is None else mode_step
+
+    def __enter__(self) -> FileWriter:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+__all__ = ["FileWriter"]
