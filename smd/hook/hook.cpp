@@ -390,6 +390,13 @@ Status Hook::watch(std::string_view name, const TensorView& tensor) {
   return {};
 }
 
+// Under the name that people gave it and under the one it is stored as.
+Status Hook::watch_scalar(std::string_view name, const Number& value) {
+  const TensorView view{.data = value.bits.data(), .dtype = value.dtype, .shape = {}};
+  SMD_RETURN_IF_ERROR(watch(name, view));
+  return watch(std::string(kScalarPrefix).append(name), view);
+}
+
 void Hook::report_unseen_watches() {
   for (const std::string& name : unseen_watches_) {
     options_.log->warning(fmt::format("'{}' is watched for NaN but no tensor of this name was seen in the "
@@ -536,7 +543,9 @@ Status Hook::save_strings(std::string_view name, std::span<const std::string_vie
 Status Hook::save_scalar(std::string_view name, const Number& value, const ScalarOptions& options) {
   SMD_RETURN_IF_ERROR(check_usable());
   if (!is_recording()) return {};
+  if (watching_) SMD_RETURN_IF_ERROR(watch_scalar(name, value));
   const double wall_secs = options.wall_secs ? *options.wall_secs : options_.clock->unix_secs();
+  if (!scalars_.knows(name)) SMD_RETURN_IF_ERROR(check_tensor_name(name));
   if (!scalars_.set(name, value, wall_secs)) return {};
   // A new name: the slow path, once.
   SMD_TRY(const auto collection, collections_->create(collection_keys::kScalars));
@@ -563,6 +572,10 @@ Status Hook::close(const CloseOptions& options) {
     step_ended_ = false;
   }
   if (recording_ && plan_) finish_step();
+  if (recording_ && resume_file_) {
+    next_state_look_ = {};  // whatever it costs: a checkpoint of the last step counts, too
+    save_resume_state();
+  }
   closed_ = true;
   recording_ = false;
   saving_ = false;

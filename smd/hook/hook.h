@@ -175,6 +175,7 @@ class Hook final {
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                 const Action& action);
   Status watch(std::string_view name, const TensorView& tensor);
+  Status watch_scalar(std::string_view name, const Number& value);
   Status reduce_into_step(std::string_view name, const TensorView& tensor, ReductionSet reductions);
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);

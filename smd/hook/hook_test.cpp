@@ -414,6 +414,22 @@ TEST_F(HookTest, a_nan_in_a_watched_tensor_saves_the_rest_of_its_step_and_the_ne
   EXPECT_THAT(log->lines, Contains(HasSubstr("'loss' holds a NaN at step 3")));
 }
 
+TEST_F(HookTest, a_scalar_can_be_watched_for_nan) {
+  HookOptions o = options();
+  o.config.save_all = true;
+  o.config.save_config = *SaveConfig::broadcast({.save_interval = 100, .start_step = 1, .when_nan = {"loss"}});
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    ASSERT_TRUE(hook->save_scalar("loss", i == 1 ? std::nan("") : 1.0).ok());
+    ASSERT_TRUE(hook->save("w", view()).ok());
+  }
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("scalar/loss"));
+  EXPECT_THAT(names(1), ElementsAre("smdebug/when_nan", "w", "scalar/loss"));
+  EXPECT_THAT(names(2), ElementsAre("w", "scalar/loss"));
+}
+
 TEST_F(HookTest, a_watched_name_that_never_comes_is_reported_with_a_near_one) {
   HookOptions o = options();
   o.config.save_config = *SaveConfig::broadcast({.when_nan = {"los"}});
@@ -564,6 +580,7 @@ TEST_F(HookTest, bad_arguments_come_back_as_errors) {
   EXPECT_EQ(hook->begin_step(5).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(hook->step().step, 5);
   EXPECT_EQ(hook->save("", view()).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(hook->save_scalar("", 1.0).error().code, ErrorCode::invalid_argument);
   const Shape bad = {-1};
   EXPECT_EQ(hook->save("x", {.data = values.data(), .shape = bad}).error().code, ErrorCode::invalid_argument);
   HookOptions nowhere = options();
