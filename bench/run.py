@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-
 import smdebug
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,8 +1,8 @@
 // Any text gives an index or an error; an index that parses is built and read back the same.
 
 #include "fuzz/property.h"
-#include "smd/format/index.h"
 #include "smd/format/file_name.h"
+#include "smd/format/index.h"
 
 namespace {
 

@@ -11,12 +11,12 @@
 
 #include "smd/base/bytes.h"
 
-#define SMD_FUZZ_REQUIRE(condition)                                               \
-  do {                                                                            \
-    if (!(condition)) {                                                           \
+#define SMD_FUZZ_REQUIRE(condition)                                                  \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
       std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                               \
-    }                                                                             \
+      std::abort();                                                                  \
+    }                                                                                \
   } while (false)
 
 namespace smd::fuzz {

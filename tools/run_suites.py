@@ -41,7 +41,11 @@ SUITES = [
         "files exchanged with the original's released package",
         f"{BUILD} && tools/venv.sh original && {PYTEST} tests/interop",
     ),
-    Suite("native", "the installed C++ package and its examples", "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release"),
+    Suite(
+        "native",
+        "the installed C++ package and its examples",
+        "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
+    ),
     Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
     Suite("faults", "kills, full disks, signals", f"{BUILD} && tests/fault/run.sh"),
     Suite("sanitizers", "address, undefined behaviour, threads", "tests/sanitize.sh"),

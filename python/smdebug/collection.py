@@ -53,9 +53,10 @@ class TensorNames(set[str]):
         super().add(name)
         self._collection.add_tensor_name(name)
 
-    def discard(self, name: str) -> None:
-        super().discard(name)
-        self._collection.remove_tensor_name(name)
+    def discard(self, name: object) -> None:
+        super().discard(name)  # type: ignore[arg-type]
+        if isinstance(name, str):
+            self._collection.remove_tensor_name(name)
 
     def remove(self, name: str) -> None:
         super().remove(name)

@@ -24,7 +24,8 @@ using smd::CollectionSet;
 void set_reductions(Collection& collection, nb::handle value) {
   if (!value.is_none() && !nb::isinstance<smd::ReductionConfig>(value)) {
     raise("SMDebugTypeError",
-          fmt::format("reduction_config must be a ReductionConfig or None, not {}.", describe(value)));
+          fmt::format("reduction_config must be a ReductionConfig or None, not {}.",
+                      describe(value)));
   }
   collection.set_reduction_config(
       value.is_none() ? nullptr : nb::cast<std::shared_ptr<smd::ReductionConfig>>(value));
@@ -32,7 +33,8 @@ void set_reductions(Collection& collection, nb::handle value) {
 
 void set_saving(Collection& collection, nb::handle value) {
   if (value.is_none()) return collection.set_save_config(nullptr);
-  const nb::object parsed = nb::module_::import_("smdebug._core").attr("SaveConfig").attr("parse")(value);
+  const nb::object parsed =
+      nb::module_::import_("smdebug._core").attr("SaveConfig").attr("parse")(value);
   collection.set_save_config(nb::cast<std::shared_ptr<smd::SaveConfig>>(parsed));
 }
 
@@ -42,7 +44,8 @@ void set_names(Collection& collection, nb::handle value) {
 
 nb::set name_set(const Collection& collection) {
   nb::set out;
-  for (const std::string& name : collection.tensor_names()) out.add(nb::str(name.data(), name.size()));
+  for (const std::string& name : collection.tensor_names())
+    out.add(nb::str(name.data(), name.size()));
   return out;
 }
 
@@ -55,9 +58,9 @@ Collection from_json_text(const std::string& text) {
   return check(Collection::from_json(std::move(name), json));
 }
 
-void init(Collection* self, const std::string& name, nb::object include_regex, nb::object tensor_names,
-          nb::object reduction_config, nb::object save_config, nb::object save_histogram,
-          nb::object exclude_regex) {
+void init(Collection* self, const std::string& name, nb::object include_regex,
+          nb::object tensor_names, nb::object reduction_config, nb::object save_config,
+          nb::object save_histogram, nb::object exclude_regex) {
   Collection collection(name);
   check(collection.set_include_regex(to_strings(include_regex, "include_regex")));
   check(collection.set_exclude_regex(to_strings(exclude_regex, "exclude_regex")));
@@ -90,11 +93,15 @@ void bind_one(nb::module_& m) {
           nb::arg("regex"), "Adds patterns of tensors that do not belong to it.")
       .def_prop_rw(
           "include_regex", &Collection::include_regex,
-          [](Collection& c, nb::object v) { check(c.set_include_regex(to_strings(v, "include_regex"))); },
+          [](Collection& c, nb::object v) {
+            check(c.set_include_regex(to_strings(v, "include_regex")));
+          },
           nb::for_setter(nb::arg("value").none()))
       .def_prop_rw(
           "exclude_regex", &Collection::exclude_regex,
-          [](Collection& c, nb::object v) { check(c.set_exclude_regex(to_strings(v, "exclude_regex"))); },
+          [](Collection& c, nb::object v) {
+            check(c.set_exclude_regex(to_strings(v, "exclude_regex")));
+          },
           nb::for_setter(nb::arg("value").none()))
       .def_prop_rw(
           "tensor_names", &name_set, [](Collection& c, nb::object v) { set_names(c, v); },
@@ -108,45 +115,54 @@ void bind_one(nb::module_& m) {
       .def("has_tensor_name", &Collection::has_tensor_name, nb::arg("tensor_name"))
       .def("holds", &Collection::holds, nb::arg("tensor_name"),
            "Whether the name is listed, or a pattern includes it and none excludes it.")
-      .def_prop_rw("reduction_config", &Collection::reduction_config, &set_reductions,
-                   nb::for_getter(nb::sig("def reduction_config(self, /) -> ReductionConfig | None")),
-                   nb::for_setter(nb::arg("value").none()))
+      .def_prop_rw(
+          "reduction_config", &Collection::reduction_config, &set_reductions,
+          nb::for_getter(nb::sig("def reduction_config(self, /) -> ReductionConfig | None")),
+          nb::for_setter(nb::arg("value").none()))
       .def_prop_rw("save_config", &Collection::save_config, &set_saving,
                    nb::for_getter(nb::sig("def save_config(self, /) -> SaveConfig | None")),
                    nb::for_setter(nb::arg("value").none()))
-      .def_prop_rw("save_histogram", &Collection::save_histogram,
-                   [](Collection& c, nb::object v) { c.set_save_histogram(to_bool(v, "save_histogram")); })
+      .def_prop_rw(
+          "save_histogram", &Collection::save_histogram,
+          [](Collection& c, nb::object v) { c.set_save_histogram(to_bool(v, "save_histogram")); })
       .def("to_json_dict",
            [](const Collection& c) { return to_python(check(smd::parse_json(c.to_json(), ""))); })
       .def("to_json", &Collection::to_json)
-      .def("__eq__",
-           [](const Collection& a, nb::object b) {
-             return nb::isinstance<Collection>(b) && a == nb::cast<const Collection&>(b);
-           },
-           nb::arg("other").none())
+      .def(
+          "__eq__",
+          [](const Collection& a, nb::object b) {
+            return nb::isinstance<Collection>(b) && a == nb::cast<const Collection&>(b);
+          },
+          nb::arg("other").none())
       .def("__hash__", [](const Collection& c) { return std::hash<std::string>()(c.name()); })
-      .def("__repr__", [](const Collection& c) { return fmt::format("Collection({})", c.to_json()); })
+      .def("__repr__",
+           [](const Collection& c) { return fmt::format("Collection({})", c.to_json()); })
       .def("__getstate__", &Collection::to_json)
-      .def("__setstate__",
-           [](Collection* self, const std::string& state) { new (self) Collection(from_json_text(state)); });
+      .def("__setstate__", [](Collection* self, const std::string& state) {
+        new (self) Collection(from_json_text(state));
+      });
 }
 
 void bind_set(nb::module_& m) {
   nb::class_<CollectionSet>(m, "CollectionSet", nb::dynamic_attr(), nb::is_weak_referenceable(),
                             "Collections in the order of their creation.")
       .def(nb::init<>())
-      .def("create", [](CollectionSet& s, const std::string& name) { return check(s.create(name)); },
-           nb::arg("name"))
-      .def("find", [](const CollectionSet& s, const std::string& name) { return s.find(name); },
-           nb::arg("name"), "None if there is none of that name.")
-      .def("add_collection",
-           [](CollectionSet& s, std::shared_ptr<Collection> c) { check(s.add(std::move(c))); },
-           nb::arg("collection"))
+      .def(
+          "create", [](CollectionSet& s, const std::string& name) { return check(s.create(name)); },
+          nb::arg("name"))
+      .def(
+          "find", [](const CollectionSet& s, const std::string& name) { return s.find(name); },
+          nb::arg("name"), "None if there is none of that name.")
+      .def(
+          "add_collection",
+          [](CollectionSet& s, std::shared_ptr<Collection> c) { check(s.add(std::move(c))); },
+          nb::arg("collection"))
       .def("names", &CollectionSet::names)
       .def("all", [](const CollectionSet& s) { return s.collections(); })
-      .def_prop_rw(
-          "num_workers", &CollectionSet::num_workers,
-          [](CollectionSet& s, nb::object v) { check(s.set_num_workers(to_int(v, "num_workers"))); })
+      .def_prop_rw("num_workers", &CollectionSet::num_workers,
+                   [](CollectionSet& s, nb::object v) {
+                     check(s.set_num_workers(to_int(v, "num_workers")));
+                   })
       .def("to_json", &CollectionSet::to_json)
       .def_static(
           "from_json",
@@ -154,11 +170,12 @@ void bind_set(nb::module_& m) {
             return std::make_shared<CollectionSet>(check(CollectionSet::from_json(text, source)));
           },
           nb::arg("text"), nb::arg("source") = "")
-      .def("__eq__",
-           [](const CollectionSet& a, nb::object b) {
-             return nb::isinstance<CollectionSet>(b) && a == nb::cast<const CollectionSet&>(b);
-           },
-           nb::arg("other").none())
+      .def(
+          "__eq__",
+          [](const CollectionSet& a, nb::object b) {
+            return nb::isinstance<CollectionSet>(b) && a == nb::cast<const CollectionSet&>(b);
+          },
+          nb::arg("other").none())
       .def("__hash__", [](nb::handle self) { return reinterpret_cast<size_t>(self.ptr()) >> 4; });
 }
 

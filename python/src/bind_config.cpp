@@ -80,11 +80,12 @@ std::optional<SaveConfigMode> mode_config_of(nb::handle value, nb::handle key,
     return mode_from_dict(value, defaults, describe(key));
   }
   raise("SMDebugValueError",
-        fmt::format("The save config of {} must be a SaveConfigMode or None, not {}.", describe(key),
-                    describe(value)));
+        fmt::format("The save config of {} must be a SaveConfigMode or None, not {}.",
+                    describe(key), describe(value)));
 }
 
-SaveConfig from_mode_map(const nb::dict& map, bool names_allowed, nb::handle defaults = nb::none()) {
+SaveConfig from_mode_map(const nb::dict& map, bool names_allowed,
+                         nb::handle defaults = nb::none()) {
   SaveConfig::Modes modes;
   for (auto [key, value] : map) {
     const auto mode = mode_of_key(key);
@@ -121,7 +122,8 @@ SaveConfig make_config(nb::handle modes, nb::handle interval, nb::handle start, 
   for (nb::handle other : {interval, start, end, steps, when_nan}) {
     if (other.is_none()) continue;
     raise("SMDebugValueError",
-          "mode_save_configs and parameters for all modes exclude each other; put the parameters into "
+          "mode_save_configs and parameters for all modes exclude each other; put the parameters "
+          "into "
           "the SaveConfigMode of each mode.");
   }
   return from_mode_map(nb::borrow<nb::dict>(modes), false);
@@ -132,8 +134,8 @@ nb::object parse(nb::handle value) {
   if (value.is_none()) return nb::cast(std::make_shared<SaveConfig>());
   if (nb::isinstance<SaveConfig>(value)) return nb::borrow(value);
   if (nb::isinstance<SaveConfigMode>(value)) {
-    return nb::cast(
-        std::make_shared<SaveConfig>(check(SaveConfig::broadcast(nb::cast<SaveConfigMode>(value)))));
+    return nb::cast(std::make_shared<SaveConfig>(
+        check(SaveConfig::broadcast(nb::cast<SaveConfigMode>(value)))));
   }
   if (nb::isinstance<nb::dict>(value)) {
     return nb::cast(std::make_shared<SaveConfig>(from_dict(nb::borrow<nb::dict>(value))));
@@ -151,12 +153,13 @@ std::vector<std::string> names(const std::vector<smd::Reduction>& reductions) {
 
 ReductionConfig make_reductions(nb::handle reductions, nb::handle abs_reductions, nb::handle norms,
                                 nb::handle abs_norms, nb::handle raw, nb::handle shape) {
-  return check(ReductionConfig::create({.reductions = to_comma_list(reductions, "reductions"),
-                                        .abs_reductions = to_comma_list(abs_reductions, "abs_reductions"),
-                                        .norms = to_comma_list(norms, "norms"),
-                                        .abs_norms = to_comma_list(abs_norms, "abs_norms"),
-                                        .save_raw_tensor = to_bool(raw, "save_raw_tensor"),
-                                        .save_shape = to_bool(shape, "save_shape")}));
+  return check(
+      ReductionConfig::create({.reductions = to_comma_list(reductions, "reductions"),
+                               .abs_reductions = to_comma_list(abs_reductions, "abs_reductions"),
+                               .norms = to_comma_list(norms, "norms"),
+                               .abs_norms = to_comma_list(abs_norms, "abs_norms"),
+                               .save_raw_tensor = to_bool(raw, "save_raw_tensor"),
+                               .save_shape = to_bool(shape, "save_shape")}));
 }
 
 template <typename T>
@@ -202,13 +205,14 @@ void bind_save_config_mode(nb::module_& m) {
           [](SaveConfigMode& s, nb::object v) {
             change(s, [&](SaveConfigMode& c) { c.when_nan = to_comma_list(v, "when_nan"); });
           })
-      .def("should_save_step",
-           [](const SaveConfigMode& s, nb::object step) { return s.should_save(to_int(step, "step")); })
+      .def("should_save_step", [](const SaveConfigMode& s,
+                                  nb::object step) { return s.should_save(to_int(step, "step")); })
       .def("to_json_dict", [](const SaveConfigMode& s) { return to_python(s.to_json()); })
       .def("to_json", &json_text<SaveConfigMode>)
       .def_static("from_json",
                   [](const std::string& text) {
-                    return check(SaveConfigMode::from_json(check(smd::parse_json(text, "")), "save_config"));
+                    return check(
+                        SaveConfigMode::from_json(check(smd::parse_json(text, "")), "save_config"));
                   })
       .def_static(
           "from_dict",
@@ -219,8 +223,8 @@ void bind_save_config_mode(nb::module_& m) {
            [](const SaveConfigMode& s) { return fmt::format("SaveConfigMode({})", json_text(s)); })
       .def("__getstate__", &json_text<SaveConfigMode>)
       .def("__setstate__", [](SaveConfigMode* self, const std::string& state) {
-        new (self) SaveConfigMode(check(
-            SaveConfigMode::from_json(check(smd::parse_json(state, "")), "save_config")));
+        new (self) SaveConfigMode(
+            check(SaveConfigMode::from_json(check(smd::parse_json(state, "")), "save_config")));
       });
 }
 
@@ -229,8 +233,8 @@ void bind_save_config(nb::module_& m) {
                          "At which steps tensors are saved, for each mode.")
       .def(
           "__init__",
-          [](SaveConfig* self, nb::object modes, nb::object interval, nb::object start, nb::object end,
-             nb::object steps, nb::object when_nan) {
+          [](SaveConfig* self, nb::object modes, nb::object interval, nb::object start,
+             nb::object end, nb::object steps, nb::object when_nan) {
             new (self) SaveConfig(make_config(modes, interval, start, end, steps, when_nan));
           },
           nb::arg("mode_save_configs") = nb::none(), nb::arg("save_interval") = nb::none(),
@@ -282,17 +286,23 @@ void bind_save_config(nb::module_& m) {
       .def("merge_default_save_config", &SaveConfig::merge_defaults, nb::arg("default_save_config"))
       .def_prop_rw(
           "save_interval", [](const SaveConfig& s) { return check(s.save_interval()); },
-          [](SaveConfig& s, nb::object v) { check(s.set_save_interval(to_int(v, "save_interval"))); })
+          [](SaveConfig& s, nb::object v) {
+            check(s.set_save_interval(to_int(v, "save_interval")));
+          })
       .def_prop_rw(
           "start_step", [](const SaveConfig& s) { return check(s.start_step()); },
           [](SaveConfig& s, nb::object v) { check(s.set_start_step(to_int(v, "start_step"))); })
       .def_prop_rw(
           "end_step", [](const SaveConfig& s) { return check(s.end_step()); },
-          [](SaveConfig& s, nb::object v) { check(s.set_end_step(to_optional_int(v, "end_step"))); },
+          [](SaveConfig& s, nb::object v) {
+            check(s.set_end_step(to_optional_int(v, "end_step")));
+          },
           nb::for_setter(nb::arg("value").none()))
       .def_prop_rw(
           "save_steps", [](const SaveConfig& s) { return check(s.save_steps()); },
-          [](SaveConfig& s, nb::object v) { check(s.set_save_steps(to_int_list(v, "save_steps"))); })
+          [](SaveConfig& s, nb::object v) {
+            check(s.set_save_steps(to_int_list(v, "save_steps")));
+          })
       .def_prop_rw(
           "when_nan", [](const SaveConfig& s) { return check(s.when_nan()); },
           [](SaveConfig& s, nb::object v) { check(s.set_when_nan(to_comma_list(v, "when_nan"))); })
@@ -306,7 +316,8 @@ void bind_save_config(nb::module_& m) {
           "from_dict",
           [](nb::object params, nb::object defaults) {
             if (!nb::isinstance<nb::dict>(params)) {
-              raise("SMDebugValueError", fmt::format("A dict was expected, not {}.", describe(params)));
+              raise("SMDebugValueError",
+                    fmt::format("A dict was expected, not {}.", describe(params)));
             }
             return from_dict(nb::borrow<nb::dict>(params), defaults);
           },
@@ -317,7 +328,8 @@ void bind_save_config(nb::module_& m) {
           nb::arg("save_config_mode"))
       .def_static("parse", &parse, nb::arg("obj").none())
       .def(nb::self == nb::self)
-      .def("__repr__", [](const SaveConfig& s) { return fmt::format("SaveConfig({})", json_text(s)); })
+      .def("__repr__",
+           [](const SaveConfig& s) { return fmt::format("SaveConfig({})", json_text(s)); })
       .def("__getstate__", &json_text<SaveConfig>)
       .def("__setstate__", [](SaveConfig* self, const std::string& state) {
         new (self) SaveConfig(check(SaveConfig::from_json(check(smd::parse_json(state, "")))));
@@ -329,8 +341,8 @@ void bind_reduction_config(nb::module_& m) {
                               "What is saved of a tensor: statistics, its shape, the values.")
       .def(
           "__init__",
-          [](ReductionConfig* self, nb::object reductions, nb::object abs_reductions, nb::object norms,
-             nb::object abs_norms, nb::object raw, nb::object shape) {
+          [](ReductionConfig* self, nb::object reductions, nb::object abs_reductions,
+             nb::object norms, nb::object abs_norms, nb::object raw, nb::object shape) {
             new (self) ReductionConfig(
                 make_reductions(reductions, abs_reductions, norms, abs_norms, raw, shape));
           },
@@ -338,12 +350,14 @@ void bind_reduction_config(nb::module_& m) {
           nb::arg("norms") = nb::none(), nb::arg("abs_norms") = nb::none(),
           nb::arg("save_raw_tensor").none() = false, nb::arg("save_shape").none() = false)
       .def_prop_ro("reductions", [](const ReductionConfig& c) { return names(c.reductions()); })
-      .def_prop_ro("abs_reductions", [](const ReductionConfig& c) { return names(c.abs_reductions()); })
+      .def_prop_ro("abs_reductions",
+                   [](const ReductionConfig& c) { return names(c.abs_reductions()); })
       .def_prop_ro("norms", [](const ReductionConfig& c) { return names(c.norms()); })
       .def_prop_ro("abs_norms", [](const ReductionConfig& c) { return names(c.abs_norms()); })
-      .def_prop_rw(
-          "save_raw_tensor", &ReductionConfig::save_raw_tensor,
-          [](ReductionConfig& c, nb::object v) { c.set_save_raw_tensor(to_bool(v, "save_raw_tensor")); })
+      .def_prop_rw("save_raw_tensor", &ReductionConfig::save_raw_tensor,
+                   [](ReductionConfig& c, nb::object v) {
+                     c.set_save_raw_tensor(to_bool(v, "save_raw_tensor"));
+                   })
       .def_prop_rw(
           "save_shape", &ReductionConfig::save_shape,
           [](ReductionConfig& c, nb::object v) { c.set_save_shape(to_bool(v, "save_shape")); })
@@ -358,17 +372,20 @@ void bind_reduction_config(nb::module_& m) {
           [](nb::object params) -> std::optional<ReductionConfig> {
             if (params.is_none()) return std::nullopt;
             if (!nb::isinstance<nb::dict>(params)) {
-              raise("SMDebugValueError", fmt::format("A dict was expected, not {}.", describe(params)));
+              raise("SMDebugValueError",
+                    fmt::format("A dict was expected, not {}.", describe(params)));
             }
             return check(ReductionConfig::from_json(to_json(params, "reduction_config")));
           },
           nb::arg("params").none())
       .def(nb::self == nb::self)
-      .def("__repr__",
-           [](const ReductionConfig& c) { return fmt::format("ReductionConfig({})", json_text(c)); })
+      .def(
+          "__repr__",
+          [](const ReductionConfig& c) { return fmt::format("ReductionConfig({})", json_text(c)); })
       .def("__getstate__", &json_text<ReductionConfig>)
       .def("__setstate__", [](ReductionConfig* self, const std::string& state) {
-        new (self) ReductionConfig(check(ReductionConfig::from_json(check(smd::parse_json(state, "")))));
+        new (self)
+            ReductionConfig(check(ReductionConfig::from_json(check(smd::parse_json(state, "")))));
       });
 }
 
@@ -390,8 +407,8 @@ nb::dict describe_collection(const smd::CollectionConfig& config) {
 
 // The job's JSON as a dict of the constructor's arguments, "collections" and "warnings".
 nb::dict parse_job(nb::object document, int64_t default_save_interval) {
-  auto [config, warnings] = check(
-      smd::parse_hook_config(to_json(document, "config"), {.save_interval = default_save_interval}));
+  auto [config, warnings] = check(smd::parse_hook_config(to_json(document, "config"),
+                                                         {.save_interval = default_save_interval}));
   nb::dict out;
   out["out_dir"] = config.out_dir;
   out["export_tensorboard"] = config.export_tensorboard;
@@ -406,7 +423,8 @@ nb::dict parse_job(nb::object document, int64_t default_save_interval) {
   out["save_config"] = or_none(config.save_config);
   out["reduction_config"] = or_none(config.reduction_config);
   nb::list collections;
-  for (const auto& collection : config.collections) collections.append(describe_collection(collection));
+  for (const auto& collection : config.collections)
+    collections.append(describe_collection(collection));
   out["collections"] = collections;
   out["warnings"] = warnings;
   return out;

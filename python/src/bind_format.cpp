@@ -91,9 +91,10 @@ EventRecord read_record(const std::string& path, uint64_t offset, uint64_t lengt
   const auto file = check(storage->open(name));
   const uint64_t size = check(file->size());
   if (offset > size || length > size - offset) {
-    raise({smd::ErrorCode::truncated,
-           fmt::format("The record at offset {} of {} bytes lies outside of the file of {} bytes: {}", offset,
-                       length, size, path)});
+    raise(
+        {smd::ErrorCode::truncated,
+         fmt::format("The record at offset {} of {} bytes lies outside of the file of {} bytes: {}",
+                     offset, length, size, path)});
   }
   smd::Bytes bytes(length);
   check(file->read_at(offset, bytes));
@@ -163,8 +164,9 @@ void bind_format(nb::module_& m) {
       .def_prop_ro("mode", [](const EventRecord& r) { return r.step.mode; })
       .def_prop_ro("mode_step", [](const EventRecord& r) { return r.step.mode_step; })
       .def_ro("wall_secs", &EventRecord::wall_secs)
-      .def_ro("dtype", &EventRecord::dtype, "The element type; the value of a bfloat16 or float8 tensor is "
-                                            "widened to float32, which is exact.")
+      .def_ro("dtype", &EventRecord::dtype,
+              "The element type; the value of a bfloat16 or float8 tensor is "
+              "widened to float32, which is exact.")
       .def_ro("value", &EventRecord::value)
       .def_ro("offset", &EventRecord::offset)
       .def_ro("length", &EventRecord::length)
@@ -178,9 +180,11 @@ void bind_format(nb::module_& m) {
         nb::dict out;
         out["mode"] = index.mode;
         out["mode_step"] = index.mode_step;
-        out["event_file"] = index.event_file.empty() ? nb::none() : nb::object(nb::str(index.event_file.c_str()));
+        out["event_file"] =
+            index.event_file.empty() ? nb::none() : nb::object(nb::str(index.event_file.c_str()));
         nb::list tensors;
-        for (const auto& t : index.tensors) tensors.append(nb::make_tuple(t.name, t.offset, t.length));
+        for (const auto& t : index.tensors)
+          tensors.append(nb::make_tuple(t.name, t.offset, t.length));
         nb::list shapes;
         for (const auto& s : index.shapes) {
           shapes.append(nb::make_tuple(s.name, s.original_name, nb::tuple(nb::cast(s.shape))));

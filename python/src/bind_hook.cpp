@@ -82,7 +82,8 @@ smd::HookOptions plumbing(nb::dict arguments) {
     for (nb::handle row : table) {
       const auto [name, patterns, raw_only] =
           nb::cast<std::tuple<std::string, std::vector<std::string>, bool>>(row);
-      options.builtin_collections.push_back({.name = name, .patterns = patterns, .raw_only = raw_only});
+      options.builtin_collections.push_back(
+          {.name = name, .patterns = patterns, .raw_only = raw_only});
     }
   }
   if (const nb::object names = get("default_collections"); !names.is_none()) {
@@ -93,7 +94,8 @@ smd::HookOptions plumbing(nb::dict arguments) {
   }
   if (const nb::object bytes = get("max_queue_bytes"); !bytes.is_none()) {
     const int64_t limit = to_int(bytes, "max_queue_bytes");
-    if (limit < 1) raise("SMDebugValueError", fmt::format("max_queue_bytes must be at least 1, not {}.", limit));
+    if (limit < 1)
+      raise("SMDebugValueError", fmt::format("max_queue_bytes must be at least 1, not {}.", limit));
     options.writer.max_queue_bytes = static_cast<size_t>(limit);
   }
   if (const nb::object set = get("collections"); !set.is_none()) {
@@ -126,7 +128,8 @@ smd::HookConfig config_from(const nb::dict& arguments) {
   if (const nb::object reductions = get("reduction_config"); !reductions.is_none()) {
     if (!nb::isinstance<smd::ReductionConfig>(reductions)) {
       raise("SMDebugTypeError",
-            fmt::format("reduction_config must be a ReductionConfig or None, not {}.", describe(reductions)));
+            fmt::format("reduction_config must be a ReductionConfig or None, not {}.",
+                        describe(reductions)));
     }
     config.reduction_config = nb::cast<const smd::ReductionConfig&>(reductions);
   }
@@ -160,7 +163,8 @@ void save_tensor(Hook& hook, nb::handle tensor_name, nb::handle value, nb::handl
   const std::string_view name = to_name(tensor_name);
   const std::vector<std::string> collections = to_strings(targets, "collections_to_write");
   // Converting a list costs; a step that saves nothing must not pay for it.
-  const bool idle = hook.step().step >= 0 && !hook.is_step_wanted() && !hook.wants_tensor(collections);
+  const bool idle =
+      hook.step().step >= 0 && !hook.is_step_wanted() && !hook.wants_tensor(collections);
   if (idle && !hook.is_closed() && !value.is_none() && !nb::isinstance<nb::dict>(value)) return;
   const TensorArg arg(value, name);
   if (arg.holds_strings()) {
@@ -177,7 +181,8 @@ void save(Hook& hook, nb::handle tensor_name, nb::handle value) {
   if (hook.step().step >= 0 && !hook.is_step_wanted() && !hook.is_closed()) return;
   const TensorArg arg(value, name);
   if (arg.holds_strings()) {
-    raise("SMDebugTypeError", fmt::format("'{}' holds strings: save them with save_tensor().", name));
+    raise("SMDebugTypeError",
+          fmt::format("'{}' holds strings: save them with save_tensor().", name));
   }
   const smd::TensorView view = arg.view();
   check(smd::check(view));
@@ -187,7 +192,8 @@ void save(Hook& hook, nb::handle tensor_name, nb::handle value) {
 void save_scalar(Hook& hook, nb::handle scalar_name, nb::handle value, bool sm_metric,
                  std::optional<double> timestamp) {
   const std::string_view name = to_name(scalar_name);
-  check(hook.save_scalar(name, to_number(value, name), {.sm_metric = sm_metric, .wall_secs = timestamp}));
+  check(hook.save_scalar(name, to_number(value, name),
+                         {.sm_metric = sm_metric, .wall_secs = timestamp}));
 }
 
 }  // namespace
@@ -197,8 +203,10 @@ void bind_hook(nb::module_& m) {
       .def_static("create", &create, nb::arg("arguments"))
       .def_static("from_json", &from_json, nb::arg("path").none(), nb::arg("arguments"))
       .def("begin_step", [](Hook& h) { check(h.begin_step()); })
-      .def("begin_step_at", [](Hook& h, nb::handle step) { check(h.begin_step(to_int(step, "step"))); },
-           nb::arg("step"))
+      .def(
+          "begin_step_at",
+          [](Hook& h, nb::handle step) { check(h.begin_step(to_int(step, "step"))); },
+          nb::arg("step"))
       .def("end_step", [](Hook& h) { check(h.end_step()); })
       .def_prop_rw("mode", &Hook::mode, &Hook::set_mode)
       .def_prop_ro("step", [](const Hook& h) { return h.step().step; })
@@ -206,13 +214,19 @@ void bind_hook(nb::module_& m) {
       .def_prop_ro("last_saved_step", &Hook::last_saved_step)
       .def_prop_ro("training_run", &Hook::training_run)
       .def_prop_ro("is_step_wanted", &Hook::is_step_wanted)
-      .def("wants", [](Hook& h, const std::string& name) { return h.wants(name); }, nb::arg("name"))
-      .def("wants_tensor", [](Hook& h, const std::vector<std::string>& c) { return h.wants_tensor(c); },
-           nb::arg("collections"))
-      .def("is_collection_active", [](const Hook& h, const std::string& n) { return h.is_collection_active(n); },
-           nb::arg("name"))
+      .def(
+          "wants", [](Hook& h, const std::string& name) { return h.wants(name); }, nb::arg("name"))
+      .def(
+          "wants_tensor",
+          [](Hook& h, const std::vector<std::string>& c) { return h.wants_tensor(c); },
+          nb::arg("collections"))
+      .def(
+          "is_collection_active",
+          [](const Hook& h, const std::string& n) { return h.is_collection_active(n); },
+          nb::arg("name"))
       .def("save", &save, nb::arg("name").none(), nb::arg("value").none())
-      .def("save_tensor", &save_tensor, nb::arg("name").none(), nb::arg("value").none(), nb::arg("collections").none())
+      .def("save_tensor", &save_tensor, nb::arg("name").none(), nb::arg("value").none(),
+           nb::arg("collections").none())
       .def("save_scalar", &save_scalar, nb::arg("name").none(), nb::arg("value").none(),
            nb::arg("sm_metric") = false, nb::arg("timestamp") = nb::none())
       .def(
@@ -239,13 +253,15 @@ void bind_hook(nb::module_& m) {
       .def_prop_ro("reduction_config", &Hook::reduction_config)
       .def_prop_ro("out_dir", [](const Hook& h) { return h.config().out_dir; })
       .def_prop_ro("tensorboard_dir", [](const Hook& h) { return h.config().tensorboard_dir; })
-      .def_prop_ro("export_tensorboard", [](const Hook& h) { return h.config().export_tensorboard; })
+      .def_prop_ro("export_tensorboard",
+                   [](const Hook& h) { return h.config().export_tensorboard; })
       .def_prop_ro("dry_run", [](const Hook& h) { return h.config().dry_run; })
       .def_prop_ro("save_all", [](const Hook& h) { return h.config().save_all; })
       .def_prop_ro("include_regex", [](const Hook& h) { return h.config().include_regex; })
       .def_prop_ro("exclude_regex", [](const Hook& h) { return h.config().exclude_regex; })
-      .def_prop_ro("save_all_workers",
-                   [](const Hook& h) { return h.config().include_workers == smd::IncludeWorkers::all; })
+      .def_prop_ro(
+          "save_all_workers",
+          [](const Hook& h) { return h.config().include_workers == smd::IncludeWorkers::all; })
       .def_prop_ro("peak_queue_bytes", &Hook::peak_queue_bytes);
   m.def("config_file_path", [] { return smd::Environment::of_process().config_file_path(); });
   m.def("use_smdebug", [] { return check(smd::Environment::of_process().use_smdebug()); });

@@ -35,7 +35,8 @@ void bind_types(nb::module_& m) {
       },
       nb::arg("name"), "(operation, absolute, tensor) of a mangled name; None for others.");
   m.def("worker_to_file_name", [](const std::string& w) { return smd::worker_to_file_name(w); });
-  m.def("worker_from_file_name", [](const std::string& w) { return smd::worker_from_file_name(w); });
+  m.def("worker_from_file_name",
+        [](const std::string& w) { return smd::worker_from_file_name(w); });
 }
 
 }  // namespace smdebug

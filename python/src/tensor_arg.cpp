@@ -22,7 +22,8 @@ nb::object numpy() { return nb::module_::import_("numpy"); }
 std::optional<DType> find_dtype(DTypeKind kind, size_t size) {
   for (size_t i = 0; i < smd::kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
-    if (smd::info_of(dtype).kind == kind && smd::size_of(dtype) == size && !smd::is_stored_widened(dtype)) {
+    if (smd::info_of(dtype).kind == kind && smd::size_of(dtype) == size &&
+        !smd::is_stored_widened(dtype)) {
       return dtype;
     }
   }
@@ -35,8 +36,10 @@ std::optional<DType> dtype_of_format(std::string_view format, size_t item_bytes)
   if (format.size() == 2 && format[0] == 'Z') return find_dtype(DTypeKind::complex, item_bytes);
   if (format.size() != 1) return std::nullopt;
   if (std::strchr("efd", format[0]) != nullptr) return find_dtype(DTypeKind::floating, item_bytes);
-  if (std::strchr("bhilq", format[0]) != nullptr) return find_dtype(DTypeKind::signed_integer, item_bytes);
-  if (std::strchr("BHILQ", format[0]) != nullptr) return find_dtype(DTypeKind::unsigned_integer, item_bytes);
+  if (std::strchr("bhilq", format[0]) != nullptr)
+    return find_dtype(DTypeKind::signed_integer, item_bytes);
+  if (std::strchr("BHILQ", format[0]) != nullptr)
+    return find_dtype(DTypeKind::unsigned_integer, item_bytes);
   return std::nullopt;
 }
 
@@ -61,8 +64,8 @@ std::optional<DType> dtype_of_dlpack(nb::dlpack::dtype dtype) {
 }
 
 bool is_plain_number(nb::handle value) {
-  return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr()) ||
-         PyComplex_CheckExact(value.ptr());
+  return PyFloat_CheckExact(value.ptr()) || PyLong_CheckExact(value.ptr()) ||
+         PyBool_Check(value.ptr()) || PyComplex_CheckExact(value.ptr());
 }
 
 nb::dlpack::dtype dlpack_of(DType dtype) {
@@ -86,9 +89,10 @@ nb::dlpack::dtype dlpack_of(DType dtype) {
 TensorArg::TensorArg(nb::handle value, std::string_view name) {
   if (value.is_none() || nb::isinstance<nb::dict>(value)) {
     raise("SMDebugTypeError",
-          fmt::format("'{}' cannot be saved: expected an array, a number, strings or a list of these, not "
-                      "{}.",
-                      name, describe(value)));
+          fmt::format(
+              "'{}' cannot be saved: expected an array, a number, strings or a list of these, not "
+              "{}.",
+              name, describe(value)));
   }
   if (take_buffer(value) || take_dlpack(value)) return;
   take_array(value, name);
@@ -99,7 +103,11 @@ TensorArg::~TensorArg() {
 }
 
 smd::TensorView TensorArg::view() const {
-  return {.data = data_, .dtype = dtype_, .shape = shape_, .strides_bytes = strides_, .swapped = swapped_};
+  return {.data = data_,
+          .dtype = dtype_,
+          .shape = shape_,
+          .strides_bytes = strides_,
+          .swapped = swapped_};
 }
 
 bool TensorArg::take_buffer(nb::handle value) {
@@ -133,7 +141,8 @@ bool TensorArg::take_buffer(nb::handle value) {
 }
 
 bool TensorArg::take_dlpack(nb::handle value) {
-  if (!nb::hasattr(value, "__dlpack__") || nb::isinstance(value, numpy().attr("ndarray"))) return false;
+  if (!nb::hasattr(value, "__dlpack__") || nb::isinstance(value, numpy().attr("ndarray")))
+    return false;
   nb::ndarray<nb::ro> array;
   try {
     if (!nb::try_cast(value, array)) return false;
@@ -163,7 +172,8 @@ void TensorArg::take_array(nb::handle value, std::string_view name) {
     raise("SMDebugTypeError", fmt::format("'{}' cannot be saved as a tensor: {}", name, e.what()));
   }
   // Python's own numbers and texts are tensors of one element.
-  if (is_plain_number(value) || nb::isinstance<nb::str>(value) || nb::isinstance<nb::bytes>(value)) {
+  if (is_plain_number(value) || nb::isinstance<nb::str>(value) ||
+      nb::isinstance<nb::bytes>(value)) {
     array = array.attr("reshape")(1);
   }
   const auto kind = nb::cast<std::string>(array.attr("dtype").attr("kind"));
@@ -172,8 +182,8 @@ void TensorArg::take_array(nb::handle value, std::string_view name) {
     for (nb::handle item : nb::borrow<nb::iterable>(array.attr("ravel")())) {
       if (!nb::isinstance<nb::str>(item) && !nb::isinstance<nb::bytes>(item)) {
         raise("SMDebugTypeError",
-              fmt::format("'{}' cannot be saved as a tensor: {} is neither a number nor a string.", name,
-                          describe(item)));
+              fmt::format("'{}' cannot be saved as a tensor: {} is neither a number nor a string.",
+                          name, describe(item)));
       }
     }
     return take_strings(array, name);
@@ -219,7 +229,8 @@ void TensorArg::take_strings(nb::handle array, std::string_view name) {
 
 smd::Number to_number(nb::handle value, std::string_view name) {
   PyObject* object = value.ptr();
-  if (PyFloat_CheckExact(object)) return smd::Number::real(DType::float64, PyFloat_AS_DOUBLE(object));
+  if (PyFloat_CheckExact(object))
+    return smd::Number::real(DType::float64, PyFloat_AS_DOUBLE(object));
   if (PyBool_Check(object)) return smd::Number::integer(DType::boolean, object == Py_True ? 1 : 0);
   if (PyLong_CheckExact(object)) {
     int64_t whole = 0;
@@ -230,7 +241,8 @@ smd::Number to_number(nb::handle value, std::string_view name) {
     return smd::Number::real(DType::float64, nb::cast<double>(value));
   }
   const TensorArg tensor(value, name);
-  const auto count = tensor.holds_strings() ? smd::Result<int64_t>(0) : smd::element_count(tensor.shape());
+  const auto count =
+      tensor.holds_strings() ? smd::Result<int64_t>(0) : smd::element_count(tensor.shape());
   if (!count.ok() || *count != 1) {
     raise("SMDebugTypeError",
           fmt::format("The scalar '{}' must be a single number, not {}.", name, describe(value)));
@@ -262,8 +274,8 @@ nb::object to_numpy(DType dtype, const smd::Shape& shape, smd::Bytes elements) {
   auto* held = new smd::Bytes(std::move(elements));
   const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<smd::Bytes*>(p); });
   std::vector<size_t> extents(shape.begin(), shape.end());
-  return nb::cast(nb::ndarray<nb::numpy>(held->data(), extents.size(), extents.data(), owner, nullptr,
-                                         dlpack_of(dtype)));
+  return nb::cast(nb::ndarray<nb::numpy>(held->data(), extents.size(), extents.data(), owner,
+                                         nullptr, dlpack_of(dtype)));
 }
 
 }  // namespace smdebug

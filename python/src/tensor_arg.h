@@ -1,8 +1,8 @@
 #pragma once
 
-// A Python value as a tensor: NumPy arrays and other buffers, DLPack producers, numbers, strings, lists.
-// Borrows the producer's memory while it lives. Made and destroyed with the GIL held; the view may be
-// read without it.
+// A Python value as a tensor: NumPy arrays and other buffers, DLPack producers, numbers, strings,
+// lists. Borrows the producer's memory while it lives. Made and destroyed with the GIL held; the
+// view may be read without it.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -24,7 +24,8 @@ int64_t to_int(nb::handle value, const char* name) {
     return nb::cast<int64_t>(number);
   }
   if (PyIndex_Check(value.ptr()) == 0 || nb::isinstance<nb::bool_>(value)) {
-    raise("SMDebugValueError", fmt::format("{} must be a whole number, not {}.", name, describe(value)));
+    raise("SMDebugValueError",
+          fmt::format("{} must be a whole number, not {}.", name, describe(value)));
   }
   const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   if (!index.is_valid()) throw nb::python_error();
@@ -82,20 +83,23 @@ std::vector<std::string> to_comma_list(nb::handle value, const char* name) {
 
 std::string_view to_name(nb::handle value) {
   if (!nb::isinstance<nb::str>(value)) {
-    raise("SMDebugTypeError", fmt::format("A tensor name must be a string, not {}.", describe(value)));
+    raise("SMDebugTypeError",
+          fmt::format("A tensor name must be a string, not {}.", describe(value)));
   }
   Py_ssize_t size = 0;
   const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
   if (text == nullptr) {
     PyErr_Clear();
-    raise("SMDebugValueError", fmt::format("The tensor name {} is not valid Unicode.", describe(value)));
+    raise("SMDebugValueError",
+          fmt::format("The tensor name {} is not valid Unicode.", describe(value)));
   }
   return {text, static_cast<size_t>(size)};
 }
 
 bool to_bool(nb::handle value, const char* name) {
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
-  raise("SMDebugValueError", fmt::format("{} must be True or False, not {}.", name, describe(value)));
+  raise("SMDebugValueError",
+        fmt::format("{} must be True or False, not {}.", name, describe(value)));
 }
 
 nb::object to_python(const smd::Json& json) {
@@ -109,8 +113,9 @@ smd::Json to_json(nb::handle value, const char* name) {
     const nb::object as_int = nb::module_::import_("operator").attr("index");
     text = nb::module_::import_("json").attr("dumps")(value, nb::arg("default") = as_int);
   } catch (const nb::python_error& e) {
-    raise("SMDebugTypeError", fmt::format("{} must hold plain values, not {}: {}", name, describe(value),
-                                          nb::cast<std::string>(nb::str(e.value()))));
+    raise("SMDebugTypeError",
+          fmt::format("{} must hold plain values, not {}: {}", name, describe(value),
+                      nb::cast<std::string>(nb::str(e.value()))));
   }
   return check(smd::parse_json(nb::cast<std::string>(text), name));
 }

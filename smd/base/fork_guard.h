@@ -1,8 +1,8 @@
 #pragma once
 
 // Tells the process that made it from its forked children, at the cost of one memory read.
-// Needed because threads do not survive fork(): an object with a thread must stand still in a child.
-// Immutable, thread-safe.
+// Needed because threads do not survive fork(): an object with a thread must stand still in a
+// child. Immutable, thread-safe.
 
 namespace smd {
 

@@ -90,8 +90,8 @@ Result<Json> parse_json(std::string_view text, std::string_view source) {
     if (const size_t end = reason.find("] "); end != std::string_view::npos) {
       reason.remove_prefix(end + 2);
     }
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("Invalid JSON: {}{}{}.", reason, source.empty() ? "" : ", in ", source)};
+    return Error{ErrorCode::invalid_argument, fmt::format("Invalid JSON: {}{}{}.", reason,
+                                                          source.empty() ? "" : ", in ", source)};
   }
 }
 

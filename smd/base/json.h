@@ -16,8 +16,8 @@ namespace smd {
 // and column and what was expected; `source` (a file name or "") ends the sentence.
 Result<Json> parse_json(std::string_view text, std::string_view source);
 
-// The text in double quotes, with every non-ASCII character as \uXXXX; invalid UTF-8 becomes U+FFFD.
-// Appends to `out`. Equal to Python's json.dumps for valid text.
+// The text in double quotes, with every non-ASCII character as \uXXXX; invalid UTF-8 becomes
+// U+FFFD. Appends to `out`. Equal to Python's json.dumps for valid text.
 void append_json_string(std::string& out, std::string_view text);
 
 // One line, separators ", " and ": ", ASCII only: what Python's json.dumps writes.

@@ -15,7 +15,7 @@ namespace smd {
 template <typename T>
 class [[nodiscard]] Result final {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}    // NOLINT: implicit
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit
 
   bool ok() const { return state_.index() == 0; }
@@ -70,19 +70,19 @@ class [[nodiscard]] Status final {
 // SMD_TRY(auto x, expression): x is the value, or the enclosing function returns the error.
 #define SMD_TRY(declaration, expression) \
   SMD_TRY_(declaration, expression, SMD_CONCAT(smd_try_, __LINE__))
-#define SMD_TRY_(declaration, expression, temporary)                 \
-  auto temporary = (expression);                                     \
-  if (!temporary.ok()) return std::move(temporary.error());          \
+#define SMD_TRY_(declaration, expression, temporary)        \
+  auto temporary = (expression);                            \
+  if (!temporary.ok()) return std::move(temporary.error()); \
   declaration = std::move(*temporary)
 
-#define SMD_RETURN_IF_ERROR(expression)                                        \
-  do {                                                                         \
-    auto smd_status_ = (expression);                                           \
-    if (!smd_status_.ok()) return std::move(smd_status_.error());              \
+#define SMD_RETURN_IF_ERROR(expression)                           \
+  do {                                                            \
+    auto smd_status_ = (expression);                              \
+    if (!smd_status_.ok()) return std::move(smd_status_.error()); \
   } while (false)
 
 // For bugs, never for input.
-#define SMD_CHECK(condition) \
-  do {                       \
+#define SMD_CHECK(condition)        \
+  do {                              \
     if (!(condition)) std::abort(); \
   } while (false)

@@ -181,7 +181,8 @@ std::string Collection::to_json() const {
     append_json_string(out, name);
     separator = ", ";
   }
-  add("], \"reduction_config\": ", reduction_config_ ? reduction_config_->to_json() : Json(nullptr));
+  add("], \"reduction_config\": ",
+      reduction_config_ ? reduction_config_->to_json() : Json(nullptr));
   add(", \"save_config\": ", save_config_ ? save_config_->to_json() : Json(nullptr));
   add(", \"save_histogram\": ", save_histogram_);
   if (!exclude_.empty()) add(", \"exclude_regex\": ", exclude_regex());

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,8 +76,8 @@ class Collection final {
 
   size_t name_count() const { return names_.size(); }
 
-  // The object that the collections file holds under the collection's name. Made without a document,
-  // as a model may have many thousand names.
+  // The object that the collections file holds under the collection's name. Made without a
+  // document, as a model may have many thousand names.
   std::string to_json() const;
   // Unknown keys are ignored. A pattern that cannot be used here is kept as text, matches nothing,
   // and adds a sentence to `warnings`, if there: files come from other programs, too.
@@ -108,7 +107,8 @@ class Collection final {
   std::string name_;
   Patterns include_;
   Patterns exclude_;
-  std::unordered_map<std::string, Membership, TextHash, std::equal_to<>> names_;  // listed or matched
+  std::unordered_map<std::string, Membership, TextHash, std::equal_to<>>
+      names_;  // listed or matched
   std::shared_ptr<SaveConfig> save_config_;
   std::shared_ptr<ReductionConfig> reduction_config_;
   bool save_histogram_ = true;

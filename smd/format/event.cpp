@@ -17,10 +17,23 @@ constexpr uint64_t kMostMessageBytes = (uint64_t{1} << 31) - 1;
 // Field numbers of the messages in the files.
 enum class EventField : protozero::pbf_tag_type { wall_time = 1, step = 2, summary = 5 };
 enum class SummaryField : protozero::pbf_tag_type { value = 1 };
-enum class ValueField : protozero::pbf_tag_type { tag = 1, simple_value = 2, tensor = 8, metadata = 9 };
+enum class ValueField : protozero::pbf_tag_type {
+  tag = 1,
+  simple_value = 2,
+  tensor = 8,
+  metadata = 9
+};
 enum class TensorField : protozero::pbf_tag_type {
-  dtype = 1, shape = 2, content = 4, float_val = 5, double_val = 6, int_val = 7, string_val = 8,
-  int64_val = 10, bool_val = 11, half_val = 13,
+  dtype = 1,
+  shape = 2,
+  content = 4,
+  float_val = 5,
+  double_val = 6,
+  int_val = 7,
+  string_val = 8,
+  int64_val = 10,
+  bool_val = 11,
+  half_val = 13,
   // Ours, skipped by other readers: the DataType number before widening to float32.
   source_dtype = 1001,
 };
@@ -113,7 +126,8 @@ constexpr std::string_view kMode = "mode";
 
 // name + '_' + extent: the names the original gives to dimensions.
 uint64_t dim_bytes(const TensorHead& head, int64_t extent) {
-  const uint64_t size = extent == 0 ? 0 : 1 + protozero::length_of_varint(static_cast<uint64_t>(extent));
+  const uint64_t size =
+      extent == 0 ? 0 : 1 + protozero::length_of_varint(static_cast<uint64_t>(extent));
   return size + field_bytes(head.name.size() + 1 + Decimal(extent).text().size());
 }
 
@@ -123,14 +137,16 @@ uint64_t source_dtype_bytes(DType dtype) {
 
 DType stored_dtype(DType dtype) { return is_stored_widened(dtype) ? DType::float32 : dtype; }
 
-// `content` is the size of tensor_content, or, for strings, of all string_val fields with their keys.
+// `content` is the size of tensor_content, or, for strings, of all string_val fields with their
+// keys.
 Layout layout_of(const StepInfo& step, const TensorHead& head, uint64_t content, bool strings) {
   Layout l;
   l.content = content;
   for (int64_t extent : head.shape) l.shape += field_bytes(dim_bytes(head, extent));
   l.tensor = field_bytes(l.shape);
   l.tensor += strings ? content : 2 + field_bytes(content) + source_dtype_bytes(head.dtype);
-  l.plugin_step = field_bytes(kModeStep.size()) + field_bytes(Decimal(step.mode_step).text().size());
+  l.plugin_step =
+      field_bytes(kModeStep.size()) + field_bytes(Decimal(step.mode_step).text().size());
   l.plugin_mode = field_bytes(kMode.size()) + field_bytes(1);
   l.metadata = field_bytes(l.plugin_step) + field_bytes(l.plugin_mode);
   l.value = field_bytes(head.name.size()) + field_bytes(l.tensor) + field_bytes(l.metadata);
@@ -187,7 +203,8 @@ void write_end(Cursor& out, const Layout& l, const StepInfo& step, const TensorH
 }
 
 uint64_t end_bytes(const Layout& l, const TensorHead& head, bool strings) {
-  return (strings ? 0 : source_dtype_bytes(head.dtype)) + field_bytes(l.metadata) + kRecordFooterBytes;
+  return (strings ? 0 : source_dtype_bytes(head.dtype)) + field_bytes(l.metadata) +
+         kRecordFooterBytes;
 }
 
 uint64_t start_bytes(const Layout& l, const TensorHead& head, bool strings) {
@@ -330,7 +347,8 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
     return tensor;
   }
   if (!dtype) {
-    return Error{ErrorCode::unsupported, fmt::format("The element type number {} is not known.", code)};
+    return Error{ErrorCode::unsupported,
+                 fmt::format("The element type number {} is not known.", code)};
   }
   tensor.dtype = *dtype;
   const uint64_t item = size_of(*dtype);
@@ -379,7 +397,8 @@ Status read_value(protozero::pbf_message<ValueField> message, Event& event) {
     switch (message.tag()) {
       case ValueField::tag: event.name = message.get_string(); break;
       case ValueField::tensor: {
-        SMD_TRY(event.tensor, read_tensor(protozero::pbf_message<TensorField>(message.get_message())));
+        SMD_TRY(event.tensor,
+                read_tensor(protozero::pbf_message<TensorField>(message.get_message())));
         break;
       }
       case ValueField::metadata:
@@ -422,13 +441,13 @@ uint64_t stored_bytes(DType dtype, uint64_t count) { return count * size_of(stor
 Status check_record_size(const TensorHead& head, uint64_t count) {
   // Steps and wall time only shift the sum by a few bytes; the largest step is the safe choice.
   const StepInfo longest{.step = INT64_MAX, .mode = Mode::global, .mode_step = INT64_MAX};
-  const uint64_t size =
-      layout_of(longest, head, stored_bytes(head.dtype, count), false).event;
+  const uint64_t size = layout_of(longest, head, stored_bytes(head.dtype, count), false).event;
   if (size <= kMostMessageBytes) return {};
-  return Error{ErrorCode::unsupported,
-               fmt::format("The tensor '{}' of {} bytes is too large for this format, which ends at "
-                           "2 GiB a tensor; save reductions or a part of it instead.",
-                           head.name, count * size_of(head.dtype))};
+  return Error{
+      ErrorCode::unsupported,
+      fmt::format("The tensor '{}' of {} bytes is too large for this format, which ends at "
+                  "2 GiB a tensor; save reductions or a part of it instead.",
+                  head.name, count * size_of(head.dtype))};
 }
 
 uint64_t record_bytes(const StepInfo& step, const TensorHead& head, uint64_t count) {

@@ -40,7 +40,8 @@ void append_record_end(std::string& out, const StepInfo& step, const TensorHead&
 uint64_t record_bytes(const StepInfo& step, const TensorHead& head, uint64_t count);
 
 // A record with its elements, which are stored as they are (never for widened types).
-void append_record(std::string& out, const StepInfo& step, const TensorHead& head, ByteSpan elements);
+void append_record(std::string& out, const StepInfo& step, const TensorHead& head,
+                   ByteSpan elements);
 
 // A tensor of strings; head.dtype is ignored. The shape's element count equals strings.size().
 void append_string_record(std::string& out, const StepInfo& step, const TensorHead& head,
@@ -62,8 +63,8 @@ struct Event {
   std::optional<StoredTensor> tensor;
 };
 
-// corrupt: not a valid Event, or the elements do not fit the shape. unsupported: an element type that
-// NumPy has no name for.
+// corrupt: not a valid Event, or the elements do not fit the shape. unsupported: an element type
+// that NumPy has no name for.
 Result<Event> parse_event(ByteSpan payload);
 
 }  // namespace smd::format

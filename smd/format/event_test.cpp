@@ -42,7 +42,8 @@ TEST(Event, encodes_numbers_byte_for_byte) {
   const float w[] = {1, 2, 3, 4};
   const Shape shape = {2, 2};
   std::string out;
-  append_record(out, kStep, {.name = "w", .dtype = DType::float32, .shape = shape, .wall_secs = kWall},
+  append_record(out, kStep,
+                {.name = "w", .dtype = DType::float32, .shape = shape, .wall_secs = kWall},
                 std::as_bytes(std::span(w)));
   EXPECT_EQ(out, from_hex("59 00 00 00 00 00 00 00 8a 1d 65 b6 09 00 00 20"
                           "00 84 d7 d7 41 10 07 2a 4c 0a 4a 0a 01 77 42 28"
@@ -129,7 +130,8 @@ TEST(Event, widened_types_are_float32_to_others_and_themselves_to_us) {
   EXPECT_EQ(out.size(), record_bytes(kStep, head, 2));
   const Event event = parse_only(out);
   EXPECT_EQ(event.tensor->dtype, DType::bfloat16);
-  EXPECT_EQ(event.tensor->elements, (Bytes{std::byte{0x80}, std::byte{0x3f}, std::byte{0x81}, std::byte{0x7f}}));
+  EXPECT_EQ(event.tensor->elements,
+            (Bytes{std::byte{0x80}, std::byte{0x3f}, std::byte{0x81}, std::byte{0x7f}}));
 }
 
 TEST(Event, a_tensor_of_2_gib_is_refused_with_its_name) {
@@ -141,12 +143,14 @@ TEST(Event, a_tensor_of_2_gib_is_refused_with_its_name) {
   EXPECT_THAT(status.error().message, HasSubstr("'big'"));
   const Shape fits = {(int64_t{1} << 29) - 64};
   EXPECT_TRUE(check_record_size({.name = "ok", .dtype = DType::float32, .shape = fits},
-                                static_cast<uint64_t>(fits[0])).ok());
+                                static_cast<uint64_t>(fits[0]))
+                  .ok());
 }
 
 TEST(Event, lists_of_other_writers_are_understood) {
   // TensorProto{dtype: INT16, shape: [2], int_val: [1, -2]} by hand.
-  const std::string tensor = from_hex("08 05 12 04 12 02 08 02 3a 0b 01 fe ff ff ff ff ff ff ff ff 01");
+  const std::string tensor =
+      from_hex("08 05 12 04 12 02 08 02 3a 0b 01 fe ff ff ff ff ff ff ff ff 01");
   std::string value = from_hex("0a 01 78 42");
   value += static_cast<char>(tensor.size());
   value += tensor;
@@ -201,14 +205,17 @@ TEST(Event, an_empty_name_and_empty_strings_without_memory_come_back) {
 }
 
 TEST(Event, a_known_field_of_another_wire_type_is_skipped) {
-  // Tensor w with dtype 1, a shape of no dimensions and one float; then a varint where metadata belongs.
-  const std::string event = from_hex("10 05 2a 13 0a 11 0a 01 77 42 0a 08 01 12 00 22 04 00 00 80 3f 48 07");
+  // Tensor w with dtype 1, a shape of no dimensions and one float; then a varint where metadata
+  // belongs.
+  const std::string event =
+      from_hex("10 05 2a 13 0a 11 0a 01 77 42 0a 08 01 12 00 22 04 00 00 80 3f 48 07");
   const auto parsed = parse_event(as_bytes(event));
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;
   EXPECT_EQ(parsed->step.mode_step, 5);
   EXPECT_EQ(load_le<float>(parsed->tensor->elements.data()), 1.0f);
   // A double where the step belongs, a varint where the summary belongs.
-  EXPECT_FALSE(parse_event(as_bytes(from_hex("11 00 00 00 00 00 00 00 00 28 01")))->tensor.has_value());
+  EXPECT_FALSE(
+      parse_event(as_bytes(from_hex("11 00 00 00 00 00 00 00 00 28 01")))->tensor.has_value());
 }
 
 TEST(TfRecord, every_cut_is_truncated_and_every_header_flip_corrupt) {

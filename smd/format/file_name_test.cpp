@@ -20,8 +20,8 @@ TEST(FileName, gives_step_and_worker_back) {
 }
 
 TEST(FileName, foreign_names_are_not_parsed) {
-  for (const char* name : {"", "x", "12.json", "_w.json", "12_.json", "-1_w.json", "12_w.json.tmp", "1x_w.json",
-                           "99999999999999999999_w.json"}) {
+  for (const char* name : {"", "x", "12.json", "_w.json", "12_.json", "-1_w.json", "12_w.json.tmp",
+                           "1x_w.json", "99999999999999999999_w.json"}) {
     EXPECT_FALSE(parse_step_file_name(name).has_value()) << name;
   }
 }

@@ -11,7 +11,8 @@
 namespace smd::format {
 namespace {
 
-// The DOM parser picks the CPU's best instructions at run time; On-Demand would be fixed at build time.
+// The DOM parser picks the CPU's best instructions at run time; On-Demand would be fixed at build
+// time.
 namespace dom = simdjson::dom;
 
 // A part of the document is missing or of another type.
@@ -27,7 +28,8 @@ void append_uint(std::string& out, uint64_t value) {
 template <typename T>
 T require(simdjson::simdjson_result<T> value, const char* what) {
   T out;
-  if (std::move(value).get(out) != simdjson::SUCCESS) throw Malformed{fmt::format("'{}' is missing or wrong", what)};
+  if (std::move(value).get(out) != simdjson::SUCCESS)
+    throw Malformed{fmt::format("'{}' is missing or wrong", what)};
   return out;
 }
 
@@ -90,7 +92,8 @@ Index read_index(std::string_view text) {
     payload = true;
   }
   if (!payload) throw Malformed{"neither 'tensor_payload' nor 'shape_payload' is there"};
-  if (!index.tensors.empty() && index.event_file.empty()) throw Malformed{"'event_file_name' is missing"};
+  if (!index.tensors.empty() && index.event_file.empty())
+    throw Malformed{"'event_file_name' is missing"};
   return index;
 }
 
@@ -116,8 +119,8 @@ void IndexBuilder::add_shape(std::string_view name, std::string_view original_na
 }
 
 std::string IndexBuilder::finish(const StepInfo& step, std::string_view event_file) {
-  std::string out = fmt::format("{{\"meta\": {{\"mode\": \"{}\", \"mode_step\": {}", name_of(step.mode),
-                                step.mode_step);
+  std::string out = fmt::format("{{\"meta\": {{\"mode\": \"{}\", \"mode_step\": {}",
+                                name_of(step.mode), step.mode_step);
   if (!event_file.empty()) {
     out += ", \"event_file_name\": ";
     append_json_string(out, event_file);

@@ -50,12 +50,20 @@ TEST(Index, shapes_alone_need_no_event_file_and_old_files_no_shapes) {
   EXPECT_EQ(text.find("event_file_name"), std::string::npos);
   EXPECT_TRUE(parse_index(text, "").ok());
   EXPECT_TRUE(parse_index(R"({"meta": {"mode": "EVAL", "mode_step": 0, "event_file_name": "e"},
-                              "tensor_payload": [], "unknown": {"a": [1]}})", "").ok());
+                              "tensor_payload": [], "unknown": {"a": [1]}})",
+                          "")
+                  .ok());
 }
 
 TEST(Index, says_what_is_wrong_and_where) {
   const char* broken[] = {
-      "", "{", "[]", "null", "{}", R"({"meta": {}})", R"({"meta": {"mode": "TRAIN", "mode_step": 0}})",
+      "",
+      "{",
+      "[]",
+      "null",
+      "{}",
+      R"({"meta": {}})",
+      R"({"meta": {"mode": "TRAIN", "mode_step": 0}})",
       R"({"meta": {"mode": "TRAIN", "mode_step": -1}, "tensor_payload": []})",
       R"({"meta": {"mode": "DANCE", "mode_step": 0}, "tensor_payload": []})",
       R"({"meta": {"mode": "TRAIN", "mode_step": 0}, "tensor_payload": [{"tensorname": "x"}]})",

@@ -32,8 +32,8 @@ struct RecordView {
 };
 
 // The record at the start of `bytes`; `offset` is its place in the file, for messages.
-// truncated: the rest is not there (yet). corrupt: the length's checksum is wrong, so nothing after it
-// can be read, or the footer is neither the constant nor the payload's checksum.
+// truncated: the rest is not there (yet). corrupt: the length's checksum is wrong, so nothing after
+// it can be read, or the footer is neither the constant nor the payload's checksum.
 Result<RecordView> parse_record(ByteSpan bytes, uint64_t offset);
 
 }  // namespace smd::format

@@ -51,12 +51,15 @@ Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
   return hook;
 }
 
-Result<std::unique_ptr<Hook>> Hook::from_json(std::optional<std::string> path, HookOptions options) {
+Result<std::unique_ptr<Hook>> Hook::from_json(std::optional<std::string> path,
+                                              HookOptions options) {
   const std::string file = path.value_or(options.environment.config_file_path());
   const size_t slash = file.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
-  SMD_TRY(const Bytes text,
-          storage::read_all(*storage::local_storage(folder), std::string_view(file).substr(slash + 1)));
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : file.substr(0, slash);
+  SMD_TRY(const Bytes text, storage::read_all(*storage::local_storage(folder),
+                                              std::string_view(file).substr(slash + 1)));
   SMD_TRY(const Json json, parse_json(as_text(text), file));
   SMD_TRY(ParsedHookConfig parsed,
           parse_hook_config(json, {.save_interval = options.default_save_interval}));
@@ -80,18 +83,19 @@ Status Hook::initialize() {
     SMD_TRY(storage_, storage::open_storage(config.out_dir));
   }
   if (storage_->stat(format::kEndMarker).ok()) {
-    return Error{ErrorCode::closed,
-                 fmt::format("The output directory already holds a finished job; choose another one or "
-                             "remove it: {}",
-                             storage_->name())};
+    return Error{
+        ErrorCode::closed,
+        fmt::format("The output directory already holds a finished job; choose another one or "
+                    "remove it: {}",
+                    storage_->name())};
   }
 
   std::vector<std::string>& include = plan_options_.include_collections;
   for (const std::string& name : config.include_collections) add_unique(include, name);
   for (const std::string& name : options_.default_collections) add_unique(include, name);
   if (!config.include_regex.empty()) add_unique(include, collection_keys::kDefault);
-  config.save_all = config.save_all ||
-                    std::find(include.begin(), include.end(), collection_keys::kAll) != include.end();
+  config.save_all = config.save_all || std::find(include.begin(), include.end(),
+                                                 collection_keys::kAll) != include.end();
   if (config.save_all) add_unique(include, collection_keys::kAll);
 
   SMD_RETURN_IF_ERROR(add_builtin_collections(*collections_, options_.builtin_collections));
@@ -101,7 +105,8 @@ Status Hook::initialize() {
   }
   SMD_TRY(const auto by_regex, collections_->create(collection_keys::kDefault));
   SMD_TRY(const auto everything, collections_->create(collection_keys::kAll));
-  for (const std::string& pattern : config.include_regex) SMD_RETURN_IF_ERROR(by_regex->include(pattern));
+  for (const std::string& pattern : config.include_regex)
+    SMD_RETURN_IF_ERROR(by_regex->include(pattern));
   if (config.save_all) SMD_RETURN_IF_ERROR(everything->include(".*"));
   for (const std::string& pattern : config.exclude_regex) {
     SMD_RETURN_IF_ERROR(by_regex->exclude(pattern));
@@ -115,8 +120,10 @@ Status Hook::initialize() {
   }
   for (const CollectionConfig& listed : config.collections) {
     SMD_TRY(const auto collection, collections_->create(listed.name));
-    for (const auto& pattern : listed.include_regex) SMD_RETURN_IF_ERROR(collection->include(pattern));
-    for (const auto& pattern : listed.exclude_regex) SMD_RETURN_IF_ERROR(collection->exclude(pattern));
+    for (const auto& pattern : listed.include_regex)
+      SMD_RETURN_IF_ERROR(collection->include(pattern));
+    for (const auto& pattern : listed.exclude_regex)
+      SMD_RETURN_IF_ERROR(collection->exclude(pattern));
     if (listed.save_config) {
       collection->set_save_config(std::make_shared<SaveConfig>(*listed.save_config));
     }
@@ -143,9 +150,10 @@ Status Hook::restore() {
   resume_file_ = std::make_unique<ResumeFile>(std::move(*folder));
   const auto state = resume_file_->load();
   if (!state.ok()) {
-    options_.log->warning(fmt::format("The state of the interrupted job cannot be used, so steps start at "
-                                      "0. {}",
-                                      state.error().message));
+    options_.log->warning(
+        fmt::format("The state of the interrupted job cannot be used, so steps start at "
+                    "0. {}",
+                    state.error().message));
     return {};
   }
   if (!*state) return {};
@@ -176,12 +184,11 @@ Status Hook::start() {
     return {};
   }
   if (options_.config.dry_run) return {};
-  writer_ = std::make_unique<Writer>(
-      original_sink({.storage = storage_,
-                     .worker = worker_to_file_name(worker_.name),
-                     .exclusive = worker_.count == 1,
-                     .durable = options_.config.durable}),
-      options_.writer);
+  writer_ = std::make_unique<Writer>(original_sink({.storage = storage_,
+                                                    .worker = worker_to_file_name(worker_.name),
+                                                    .exclusive = worker_.count == 1,
+                                                    .durable = options_.config.durable}),
+                                     options_.writer);
   return {};
 }
 
@@ -338,7 +345,8 @@ void Hook::join_kind(std::string_view name, Kind kind) {
   const std::string_view target = collection_of(kind);
   if (target.empty()) return;
   const auto collection = collections_->create(target);
-  if (collection.ok() && !(*collection)->has_tensor_name(name)) (*collection)->add_tensor_name(name);
+  if (collection.ok() && !(*collection)->has_tensor_name(name))
+    (*collection)->add_tensor_name(name);
 }
 
 Status Hook::save(std::string_view name, const TensorView& tensor, Kind kind) {
@@ -379,8 +387,8 @@ Status Hook::watch(std::string_view name, const TensorView& tensor) {
     plan_->trigger(mode, name);
     saving_ = true;
     triggered_[index_of(mode)] = name;
-    options_.log->warning(fmt::format("'{}' holds a NaN at step {} ({} step {}): saving starts.", name,
-                                      step().step, name_of(mode), step().mode_step));
+    options_.log->warning(fmt::format("'{}' holds a NaN at step {} ({} step {}): saving starts.",
+                                      name, step().step, name_of(mode), step().mode_step));
     open_step();
     if (writer_) {
       const int64_t one[] = {1};
@@ -399,9 +407,10 @@ Status Hook::watch_scalar(std::string_view name, const Number& value) {
 
 void Hook::report_unseen_watches() {
   for (const std::string& name : unseen_watches_) {
-    options_.log->warning(fmt::format("'{}' is watched for NaN but no tensor of this name was seen in the "
-                                      "first step.{}",
-                                      name, did_you_mean(name, seen_names_)));
+    options_.log->warning(
+        fmt::format("'{}' is watched for NaN but no tensor of this name was seen in the "
+                    "first step.{}",
+                    name, did_you_mean(name, seen_names_)));
   }
   unseen_watches_.clear();
   seen_names_ = {};
@@ -420,10 +429,12 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
     open_step();
     writer_->shape(name, name, tensor.shape);
   }
-  if (!action.reductions.empty()) SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action.reductions));
+  if (!action.reductions.empty())
+    SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action.reductions));
   if (!action.raw || !has_elements) return {};
   const format::TensorHead head{.name = name, .dtype = tensor.dtype, .shape = tensor.shape};
-  if (Status fits = format::check_record_size(head, static_cast<uint64_t>(tensor.size())); !fits.ok()) {
+  if (Status fits = format::check_record_size(head, static_cast<uint64_t>(tensor.size()));
+      !fits.ok()) {
     return guard_.handle("save", std::move(fits.error()));
   }
   open_step();
@@ -445,8 +456,8 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
     return guard_.handle("reduce", std::move(reduced.error()));
   }
   if (static_cast<int>(reduced_.values.size()) < reductions.size()) {
-    warn_once(fmt::format("'{}' is {}: only norms and reductions of absolute values are saved.", name,
-                          name_of(tensor.dtype)));
+    warn_once(fmt::format("'{}' is {}: only norms and reductions of absolute values are saved.",
+                          name, name_of(tensor.dtype)));
   }
   stored_.clear();
   for (const auto& [reduction, number] : reduced_.values) {
@@ -470,7 +481,8 @@ bool Hook::wants_tensor(std::span<const std::string> collections) {
   return false;
 }
 
-Result<Action> Hook::custom_action(std::string_view name, std::span<const std::string> collections) {
+Result<Action> Hook::custom_action(std::string_view name,
+                                   std::span<const std::string> collections) {
   bool changed = false;
   for (const std::string& target : collections) {
     SMD_TRY(const auto collection, collections_->create(target));
@@ -517,7 +529,8 @@ Status Hook::save_tensor(std::string_view name, const TensorView& tensor,
 }
 
 Status Hook::save_strings(std::string_view name, std::span<const std::string_view> strings,
-                          std::span<const int64_t> shape, std::span<const std::string> collections) {
+                          std::span<const int64_t> shape,
+                          std::span<const std::string> collections) {
   SMD_RETURN_IF_ERROR(check_usable());
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_TRY(const int64_t count, element_count(shape));
@@ -533,7 +546,8 @@ Status Hook::save_strings(std::string_view name, std::span<const std::string_vie
     open_step();
     writer_->shape(name, name, shape);
   }
-  if (!action.reductions.empty()) warn_once(fmt::format("'{}' holds strings: no reductions are saved.", name));
+  if (!action.reductions.empty())
+    warn_once(fmt::format("'{}' holds strings: no reductions are saved.", name));
   if (!action.raw || strings.empty()) return {};
   open_step();
   writer_->strings(name, shape, strings, options_.clock->unix_secs());
@@ -560,7 +574,8 @@ Status Hook::save_scalar(std::string_view name, double value, const ScalarOption
 }
 
 void Hook::warn_once(std::string message) {
-  if (const auto [it, added] = warned_.insert(std::move(message)); added) options_.log->warning(*it);
+  if (const auto [it, added] = warned_.insert(std::move(message)); added)
+    options_.log->warning(*it);
 }
 
 Status Hook::close(const CloseOptions& options) {

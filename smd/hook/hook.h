@@ -1,8 +1,8 @@
 #pragma once
 
 // Records a training job: counts its steps, decides what is saved, snapshots or reduces tensors and
-// hands them to the writer thread. Used by one thread at a time (the training thread), which it never
-// makes wait for a file. Does nothing in forked children.
+// hands them to the writer thread. Used by one thread at a time (the training thread), which it
+// never makes wait for a file. Does nothing in forked children.
 //
 // Errors in what the caller passes come back; failures of ours never do: they are logged once, and
 // recording goes on or stops (see guard.h). In strict mode they come back, too.
@@ -92,7 +92,9 @@ class Hook final {
   const SaveConfig& save_config() const { return plan_options_.save_config; }
   const ReductionConfig& reduction_config() const { return plan_options_.reduction_config; }
   // Names of the collections to save, defaults included.
-  const std::vector<std::string>& include_collections() const { return plan_options_.include_collections; }
+  const std::vector<std::string>& include_collections() const {
+    return plan_options_.include_collections;
+  }
 
   // The mode of the steps that begin from now on.
   void set_mode(Mode mode) { step_clock_.set_mode(mode); }
@@ -169,7 +171,8 @@ class Hook final {
   void report_unseen_watches();
   Status check_usable() const;
 
-  Status offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned, Kind kind);
+  Status offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+               Kind kind);
   void warn_of_early(std::string_view name);
   // Does what is wanted of a tensor.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
@@ -193,16 +196,18 @@ class Hook final {
 
   std::optional<SavePlan> plan_;
   uint64_t planned_revision_ = 0;
-  std::array<Step, kModes.size()> next_active_{};  // the first mode step at which the plan saves something
-  std::array<std::string, kModes.size()> triggered_;  // the tensor whose NaN makes the next step a saved one
+  std::array<Step, kModes.size()>
+      next_active_{};  // the first mode step at which the plan saves something
+  std::array<std::string, kModes.size()>
+      triggered_;  // the tensor whose NaN makes the next step a saved one
 
-  bool recording_ = true;   // false: closed, disabled, or a process that does not save
-  bool closed_ = true;      // until it is initialised
+  bool recording_ = true;  // false: closed, disabled, or a process that does not save
+  bool closed_ = true;     // until it is initialised
   bool started_ = false;
-  bool saving_ = false;     // the plan saves something at this step
-  bool watching_ = false;   // tensors are watched for NaN at this step
+  bool saving_ = false;      // the plan saves something at this step
+  bool watching_ = false;    // tensors are watched for NaN at this step
   bool step_ended_ = false;  // by end_step(): the step takes nothing any more
-  bool step_open_ = false;  // the writer has begun this step
+  bool step_open_ = false;   // the writer has begun this step
   // Revision and name count of the collections when they were last written.
   std::optional<std::pair<uint64_t, size_t>> exported_;
   std::optional<Step> last_saved_step_;

@@ -94,8 +94,8 @@ class HookTest : public testing::Test {
     return found.tensor ? load_le<T>(found.tensor->elements.data()) : T{};
   }
   Json collections(const std::string& worker = "worker_0") const {
-    return *parse_json(
-        as_text(*storage::read_all(*storage, format::collections_file_name(worker))), "");
+    return *parse_json(as_text(*storage::read_all(*storage, format::collections_file_name(worker))),
+                       "");
   }
 
   std::shared_ptr<storage::Storage> storage = storage::memory_storage();
@@ -103,7 +103,9 @@ class HookTest : public testing::Test {
   std::shared_ptr<ManualClock> clock = std::make_shared<ManualClock>(1600000000.5);
   const Shape shape{4};
   std::vector<float> values{1, -2, 3, 4};
-  TensorView view() const { return {.data = values.data(), .dtype = DType::float32, .shape = shape}; }
+  TensorView view() const {
+    return {.data = values.data(), .dtype = DType::float32, .shape = shape};
+  }
 };
 
 TEST_F(HookTest, saves_what_its_collections_hold_at_the_steps_they_want) {
@@ -206,11 +208,13 @@ TEST_F(HookTest, the_collections_of_a_tensor_are_united) {
       {.name = "a",
        .include_regex = {"w"},
        .save_config = *SaveConfig::broadcast({.save_interval = 2}),
-       .reduction_config = *ReductionConfig::create({.reductions = {"min", "mean"}, .save_shape = true})},
+       .reduction_config =
+           *ReductionConfig::create({.reductions = {"min", "mean"}, .save_shape = true})},
       {.name = "b",
        .include_regex = {"w"},
        .save_config = *SaveConfig::broadcast({.save_interval = 3}),
-       .reduction_config = *ReductionConfig::create({.reductions = {"min"}, .abs_norms = {"l1"}, .save_raw_tensor = true})}};
+       .reduction_config = *ReductionConfig::create(
+           {.reductions = {"min"}, .abs_norms = {"l1"}, .save_raw_tensor = true})}};
   auto hook = make(std::move(o));
   for (int i = 0; i < 4; ++i) {
     ASSERT_TRUE(hook->begin_step().ok());
@@ -218,9 +222,11 @@ TEST_F(HookTest, the_collections_of_a_tensor_are_united) {
   }
   ASSERT_TRUE(hook->close().ok());
   EXPECT_THAT(steps(), ElementsAre(0, 2, 3));
-  EXPECT_THAT(names(2), testing::UnorderedElementsAre("smdebug/reductions/mean/w", "smdebug/reductions/min/w"));
-  EXPECT_THAT(names(0), testing::UnorderedElementsAre("smdebug/reductions/mean/w", "smdebug/reductions/min/w",
-                                                      "smdebug/reductions/abs_l1/w", "w"));
+  EXPECT_THAT(names(2), testing::UnorderedElementsAre("smdebug/reductions/mean/w",
+                                                      "smdebug/reductions/min/w"));
+  EXPECT_THAT(names(0),
+              testing::UnorderedElementsAre("smdebug/reductions/mean/w", "smdebug/reductions/min/w",
+                                            "smdebug/reductions/abs_l1/w", "w"));
   EXPECT_EQ(value<float>(0, "smdebug/reductions/min/w"), -2.0f);
   EXPECT_EQ(value<float>(0, "smdebug/reductions/abs_l1/w"), 10.0f);
   EXPECT_EQ(event(0, "smdebug/reductions/min/w").tensor->shape, Shape{1});
@@ -247,7 +253,8 @@ TEST_F(HookTest, scalars_belong_to_the_step_of_the_call_and_the_last_value_wins)
   EXPECT_EQ(value<double>(2, "scalar/lr"), 1.0);
   EXPECT_EQ(event(2, "scalar/lr").wall_secs, 5.0);
   EXPECT_EQ(event(2, "scalar/lr").tensor->shape, Shape{1});
-  EXPECT_THAT(collections()["collections"]["scalars"]["tensor_names"], ElementsAre("scalar/early", "scalar/lr"));
+  EXPECT_THAT(collections()["collections"]["scalars"]["tensor_names"],
+              ElementsAre("scalar/early", "scalar/lr"));
 }
 
 TEST_F(HookTest, a_scalar_without_any_step_lands_in_step_0) {
@@ -292,7 +299,8 @@ TEST_F(HookTest, strings_are_saved_and_miscounted_ones_refused) {
   const int64_t two[] = {2};
   const int64_t three[] = {3};
   ASSERT_TRUE(hook->save_strings("s", words, two, target).ok());
-  EXPECT_EQ(hook->save_strings("s", words, three, target).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(hook->save_strings("s", words, three, target).error().code,
+            ErrorCode::invalid_argument);
   ASSERT_TRUE(hook->close().ok());
   EXPECT_THAT(event(0, "s").tensor->strings, ElementsAre("a", "b"));
 }
@@ -396,7 +404,8 @@ TEST_F(HookTest, closing_twice_is_fine_and_saving_afterwards_is_not) {
 TEST_F(HookTest, a_nan_in_a_watched_tensor_saves_the_rest_of_its_step_and_the_next) {
   HookOptions o = options();
   o.config.save_all = true;
-  o.config.save_config = *SaveConfig::broadcast({.save_interval = 100, .start_step = 1, .when_nan = {"loss"}});
+  o.config.save_config =
+      *SaveConfig::broadcast({.save_interval = 100, .start_step = 1, .when_nan = {"loss"}});
   auto hook = make(std::move(o));
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(hook->begin_step().ok());
@@ -417,7 +426,8 @@ TEST_F(HookTest, a_nan_in_a_watched_tensor_saves_the_rest_of_its_step_and_the_ne
 TEST_F(HookTest, a_scalar_can_be_watched_for_nan) {
   HookOptions o = options();
   o.config.save_all = true;
-  o.config.save_config = *SaveConfig::broadcast({.save_interval = 100, .start_step = 1, .when_nan = {"loss"}});
+  o.config.save_config =
+      *SaveConfig::broadcast({.save_interval = 100, .start_step = 1, .when_nan = {"loss"}});
   auto hook = make(std::move(o));
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(hook->begin_step().ok());
@@ -437,7 +447,8 @@ TEST_F(HookTest, a_watched_name_that_never_comes_is_reported_with_a_near_one) {
   ASSERT_TRUE(hook->begin_step().ok());
   ASSERT_TRUE(hook->save("loss", view()).ok());
   ASSERT_TRUE(hook->begin_step().ok());
-  EXPECT_THAT(log->lines, Contains(testing::AllOf(HasSubstr("'los'"), HasSubstr("Did you mean 'loss'?"))));
+  EXPECT_THAT(log->lines,
+              Contains(testing::AllOf(HasSubstr("'los'"), HasSubstr("Did you mean 'loss'?"))));
 }
 
 TEST_F(HookTest, an_included_collection_without_content_is_a_mistake) {
@@ -461,8 +472,8 @@ TEST_F(HookTest, unknown_collections_are_warned_of) {
 
 TEST_F(HookTest, empty_tensors_leave_their_shape_only) {
   HookOptions o = saving_every(1);
-  o.config.reduction_config =
-      *ReductionConfig::create({.reductions = {"min"}, .save_raw_tensor = true, .save_shape = true});
+  o.config.reduction_config = *ReductionConfig::create(
+      {.reductions = {"min"}, .save_raw_tensor = true, .save_shape = true});
   auto hook = make(std::move(o));
   const Shape empty = {0, 3};
   ASSERT_TRUE(hook->begin_step().ok());
@@ -478,7 +489,8 @@ TEST_F(HookTest, a_tensor_too_large_for_the_format_is_dropped_with_a_message) {
   const Shape huge = {int64_t{1} << 30};
   ASSERT_TRUE(hook->begin_step().ok());
   // Never read: the size alone decides.
-  ASSERT_TRUE(hook->save("huge", {.data = values.data(), .dtype = DType::float32, .shape = huge}).ok());
+  ASSERT_TRUE(
+      hook->save("huge", {.data = values.data(), .dtype = DType::float32, .shape = huge}).ok());
   ASSERT_TRUE(hook->save("w", view()).ok());
   ASSERT_TRUE(hook->close().ok());
   EXPECT_THAT(names(0), ElementsAre("w"));
@@ -491,7 +503,9 @@ TEST_F(HookTest, strict_mode_gives_our_failures_back) {
   auto hook = make(std::move(o));
   const Shape huge = {int64_t{1} << 30};
   ASSERT_TRUE(hook->begin_step().ok());
-  EXPECT_EQ(hook->save("huge", {.data = values.data(), .dtype = DType::float32, .shape = huge}).error().code,
+  EXPECT_EQ(hook->save("huge", {.data = values.data(), .dtype = DType::float32, .shape = huge})
+                .error()
+                .code,
             ErrorCode::unsupported);
 }
 
@@ -522,8 +536,8 @@ TEST_F(HookTest, an_interrupted_job_goes_on_after_its_last_checkpoint) {
   std::ofstream(folder + "/config.json") << R"({"LocalPath": ")" << folder << R"(/checkpoints"})";
   const auto resumable = [&] {
     HookOptions o = saving_every(10);
-    o.environment = Environment({{"CHECKPOINT_CONFIG_FILE_PATH", folder + "/config.json"},
-                                 {"TRAINING_JOB_NAME", "spot"}});
+    o.environment = Environment(
+        {{"CHECKPOINT_CONFIG_FILE_PATH", folder + "/config.json"}, {"TRAINING_JOB_NAME", "spot"}});
     return o;
   };
   auto run = [&](int count) {
@@ -533,7 +547,8 @@ TEST_F(HookTest, an_interrupted_job_goes_on_after_its_last_checkpoint) {
       clock->advance(2);
       ASSERT_TRUE(hook->begin_step().ok());
       ASSERT_TRUE(hook->save("w", view()).ok());
-      if (i == count - 2) std::ofstream(folder + "/checkpoints/" + std::to_string(hook->step().step)) << "c";
+      if (i == count - 2)
+        std::ofstream(folder + "/checkpoints/" + std::to_string(hook->step().step)) << "c";
     }
     ASSERT_TRUE(hook->close().ok());
   };
@@ -554,7 +569,8 @@ TEST_F(HookTest, an_interrupted_job_goes_on_after_its_last_checkpoint) {
 
 TEST_F(HookTest, comes_from_a_json_file) {
   const std::string path = testing::TempDir() + "/smd_hook_" + std::to_string(getpid()) + ".json";
-  std::ofstream(path) << R"({"LocalPath": "/unused", "HookParameters": {"save_interval": "3", "include_regex": "^x",
+  std::ofstream(path)
+      << R"({"LocalPath": "/unused", "HookParameters": {"save_interval": "3", "include_regex": "^x",
     "exclude_regex": "y$", "nonsense": 1}, "CollectionConfigurations": [{"CollectionName": "weights",
     "CollectionParameters": {"save_interval": 2, "reductions": "l2"}},]})";
   auto made = Hook::from_json(path, options());
@@ -582,7 +598,8 @@ TEST_F(HookTest, bad_arguments_come_back_as_errors) {
   EXPECT_EQ(hook->save("", view()).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(hook->save_scalar("", 1.0).error().code, ErrorCode::invalid_argument);
   const Shape bad = {-1};
-  EXPECT_EQ(hook->save("x", {.data = values.data(), .shape = bad}).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(hook->save("x", {.data = values.data(), .shape = bad}).error().code,
+            ErrorCode::invalid_argument);
   HookOptions nowhere = options();
   nowhere.storage = nullptr;
   EXPECT_EQ(Hook::create(std::move(nowhere)).error().code, ErrorCode::invalid_argument);

@@ -1,7 +1,7 @@
 #pragma once
 
-// What a tensor is to the model, said by the one who saves it, so that the built-in collections need
-// not guess from its name.
+// What a tensor is to the model, said by the one who saves it, so that the built-in collections
+// need not guess from its name.
 
 #include <cstdint>
 #include <string_view>
@@ -12,7 +12,15 @@ namespace smd {
 
 enum class Kind : uint8_t {
   automatic,  // the name's patterns decide
-  weight, bias, gradient, loss, metric, input, output, layer, optimizer_state,
+  weight,
+  bias,
+  gradient,
+  loss,
+  metric,
+  input,
+  output,
+  layer,
+  optimizer_state,
 };
 
 // The built-in collection of a kind; empty for automatic.

@@ -116,7 +116,8 @@ Status ResumeFile::update(const ResumeState& state) {
 std::optional<std::string> checkpoint_folder(const std::string& config_path) {
   const size_t slash = config_path.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : config_path.substr(0, slash);
-  const auto bytes = storage::read_all(*storage::local_storage(parent), config_path.substr(slash + 1));
+  const auto bytes =
+      storage::read_all(*storage::local_storage(parent), config_path.substr(slash + 1));
   if (!bytes.ok()) return std::nullopt;
   const auto json = parse_json(as_text(*bytes), config_path);
   if (!json.ok() || !json->is_object() || !json->contains("LocalPath")) return std::nullopt;

@@ -1,8 +1,8 @@
 #pragma once
 
-// The counters of a job that may be interrupted, kept beside its checkpoints in metadata.json, so that
-// the next process goes on where the last checkpoint left off. A new entry is written whenever the set
-// of checkpoint files has changed. One thread at a time.
+// The counters of a job that may be interrupted, kept beside its checkpoints in metadata.json, so
+// that the next process goes on where the last checkpoint left off. A new entry is written whenever
+// the set of checkpoint files has changed. One thread at a time.
 
 #include <map>
 #include <optional>
@@ -36,7 +36,8 @@ class ResumeFile final {
   bool has_new_checkpoint();
   // Appends `state`.
   Status append(const ResumeState& state) const;
-  // Appends `state` if there is a new checkpoint. After an error the checkpoint still counts as new.
+  // Appends `state` if there is a new checkpoint. After an error the checkpoint still counts as
+  // new.
   Status update(const ResumeState& state);
 
  private:
@@ -47,8 +48,8 @@ class ResumeFile final {
   std::vector<Entry> seen_;
 };
 
-// The folder named by a checkpoint configuration file ({"LocalPath": folder}); nullopt: no such file
-// or key, which means that the job is not resumable.
+// The folder named by a checkpoint configuration file ({"LocalPath": folder}); nullopt: no such
+// file or key, which means that the job is not resumable.
 std::optional<std::string> checkpoint_folder(const std::string& config_path);
 
 }  // namespace smd

@@ -27,13 +27,15 @@ void resolve_configs(Collection& collection, const SavePlanOptions& options,
   if (raw_only) {
     const auto own = collection.reduction_config();
     if (own && !own->set().empty()) {
-      warnings.push_back(fmt::format(
-          "The collection '{}' holds single numbers: they are saved as they are, its reductions are "
-          "ignored.",
-          collection.name()));
+      warnings.push_back(
+          fmt::format("The collection '{}' holds single numbers: they are saved as they are, its "
+                      "reductions are "
+                      "ignored.",
+                      collection.name()));
     }
     if (!own || *own != ReductionConfig::raw_only()) {
-      collection.set_reduction_config(std::make_shared<ReductionConfig>(ReductionConfig::raw_only()));
+      collection.set_reduction_config(
+          std::make_shared<ReductionConfig>(ReductionConfig::raw_only()));
     }
     if (collection.save_histogram()) collection.set_save_histogram(false);
   } else if (!collection.reduction_config()) {
@@ -66,14 +68,16 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
     const bool known = is_known_collection(name) || contains(options.builtin_collections, name);
     if (collection->empty() && !known && !named) {
       warnings.push_back(fmt::format(
-          "The collection '{}' has neither patterns nor tensor names: nothing is saved for it.", name));
+          "The collection '{}' has neither patterns nor tensor names: nothing is saved for it.",
+          name));
     }
     if (!all && !named && !custom) continue;
     if (collection->empty() && !known && named) {
-      return Error{ErrorCode::invalid_argument,
-                   fmt::format("The collection '{}' is to be saved but has neither patterns nor tensor "
-                               "names; add some with include() or add_tensor_name().",
-                               name)};
+      return Error{
+          ErrorCode::invalid_argument,
+          fmt::format("The collection '{}' is to be saved but has neither patterns nor tensor "
+                      "names; add some with include() or add_tensor_name().",
+                      name)};
     }
     resolve_configs(*collection, options, warnings);
     const ReductionConfig& wanted = *collection->reduction_config();
@@ -124,7 +128,8 @@ void SavePlan::activate(Mode mode, Step mode_step) {
   Active active(entries_.size(), 0);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    const bool due = !entry.custom && applies(entry, mode) && entry.save.should_save(mode, mode_step);
+    const bool due =
+        !entry.custom && applies(entry, mode) && entry.save.should_save(mode, mode_step);
     active[i] = due ? 1 : 0;
   }
   select(std::move(active));

@@ -41,8 +41,8 @@ struct Action {
 
 class SavePlan final {
  public:
-  // Gives the collections that take part complete configs of their own. `warnings` gets full sentences.
-  // invalid_argument: an included collection has neither patterns nor names.
+  // Gives the collections that take part complete configs of their own. `warnings` gets full
+  // sentences. invalid_argument: an included collection has neither patterns nor names.
   static Result<SavePlan> build(const CollectionSet& collections, const SavePlanOptions& options,
                                 std::vector<std::string>& warnings);
 

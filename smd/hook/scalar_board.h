@@ -1,7 +1,8 @@
 #pragma once
 
-// The scalars of the current step: each name once, with its last value. Names are remembered for the
-// life of the hook, so that a known scalar costs one hash lookup and no memory. One thread at a time.
+// The scalars of the current step: each name once, with its last value. Names are remembered for
+// the life of the hook, so that a known scalar costs one hash lookup and no memory. One thread at a
+// time.
 
 #include <cstdint>
 #include <functional>
@@ -47,7 +48,7 @@ class ScalarBoard final {
   };
   std::unordered_map<std::string, uint32_t, Hash, std::equal_to<>> index_;
   std::vector<Scalar> scalars_;
-  std::vector<uint8_t> pending_;    // one flag per scalar: is it in current_?
+  std::vector<uint8_t> pending_;  // one flag per scalar: is it in current_?
   std::vector<uint32_t> current_;
 };
 

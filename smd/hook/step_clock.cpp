@@ -15,9 +15,9 @@ StepInfo StepClock::advance() {
 
 Result<StepInfo> StepClock::advance_to(Step step) {
   if (step <= current_.step) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("Step {} cannot follow step {}: step numbers must grow.", step,
-                             current_.step)};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("Step {} cannot follow step {}: step numbers must grow.", step, current_.step)};
   }
   mode_steps_[index_of(mode_)] = step;
   mode_steps_[index_of(Mode::global)] = step;

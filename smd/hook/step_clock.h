@@ -28,7 +28,8 @@ class StepClock final {
   // -1: no step of this mode yet. The global counter always equals the job's step.
   Step mode_step(Mode mode) const { return mode_steps_[index_of(mode)]; }
 
-  // Goes on where an earlier run stopped: the next step is `step` + 1. Modes that are not listed start anew.
+  // Goes on where an earlier run stopped: the next step is `step` + 1. Modes that are not listed
+  // start anew.
   void restore(Step step, const std::map<Mode, Step>& mode_steps);
 
  private:

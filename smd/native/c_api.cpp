@@ -29,26 +29,16 @@ std::string& last_error() {
 
 int status_of(ErrorCode code) {
   switch (code) {
-    case ErrorCode::invalid_argument:
-      return SMDEBUG_INVALID_ARGUMENT;
-    case ErrorCode::not_found:
-      return SMDEBUG_NOT_FOUND;
-    case ErrorCode::not_yet:
-      return SMDEBUG_NOT_YET;
-    case ErrorCode::end_of_data:
-      return SMDEBUG_END_OF_DATA;
-    case ErrorCode::truncated:
-      return SMDEBUG_TRUNCATED;
-    case ErrorCode::corrupt:
-      return SMDEBUG_CORRUPT;
-    case ErrorCode::unsupported:
-      return SMDEBUG_UNSUPPORTED;
-    case ErrorCode::io:
-      return SMDEBUG_IO;
-    case ErrorCode::closed:
-      return SMDEBUG_CLOSED;
-    case ErrorCode::internal:
-      return SMDEBUG_INTERNAL;
+    case ErrorCode::invalid_argument: return SMDEBUG_INVALID_ARGUMENT;
+    case ErrorCode::not_found: return SMDEBUG_NOT_FOUND;
+    case ErrorCode::not_yet: return SMDEBUG_NOT_YET;
+    case ErrorCode::end_of_data: return SMDEBUG_END_OF_DATA;
+    case ErrorCode::truncated: return SMDEBUG_TRUNCATED;
+    case ErrorCode::corrupt: return SMDEBUG_CORRUPT;
+    case ErrorCode::unsupported: return SMDEBUG_UNSUPPORTED;
+    case ErrorCode::io: return SMDEBUG_IO;
+    case ErrorCode::closed: return SMDEBUG_CLOSED;
+    case ErrorCode::internal: return SMDEBUG_INTERNAL;
   }
   return SMDEBUG_INTERNAL;
 }

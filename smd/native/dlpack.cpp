@@ -23,42 +23,24 @@ bool is_host(int32_t device_type) {
 
 std::optional<DType> dtype_from_dlpack(uint8_t code, uint8_t bits) {
   switch (code << 8 | bits) {
-    case 0 << 8 | 8:
-      return DType::int8;
-    case 0 << 8 | 16:
-      return DType::int16;
-    case 0 << 8 | 32:
-      return DType::int32;
-    case 0 << 8 | 64:
-      return DType::int64;
-    case 1 << 8 | 8:
-      return DType::uint8;
-    case 1 << 8 | 16:
-      return DType::uint16;
-    case 1 << 8 | 32:
-      return DType::uint32;
-    case 1 << 8 | 64:
-      return DType::uint64;
-    case 2 << 8 | 16:
-      return DType::float16;
-    case 2 << 8 | 32:
-      return DType::float32;
-    case 2 << 8 | 64:
-      return DType::float64;
-    case 4 << 8 | 16:
-      return DType::bfloat16;
-    case 5 << 8 | 64:
-      return DType::complex64;
-    case 5 << 8 | 128:
-      return DType::complex128;
-    case 6 << 8 | 8:
-      return DType::boolean;
-    case 10 << 8 | 8:
-      return DType::float8_e4m3fn;
-    case 12 << 8 | 8:
-      return DType::float8_e5m2;
-    default:
-      return std::nullopt;
+    case 0 << 8 | 8: return DType::int8;
+    case 0 << 8 | 16: return DType::int16;
+    case 0 << 8 | 32: return DType::int32;
+    case 0 << 8 | 64: return DType::int64;
+    case 1 << 8 | 8: return DType::uint8;
+    case 1 << 8 | 16: return DType::uint16;
+    case 1 << 8 | 32: return DType::uint32;
+    case 1 << 8 | 64: return DType::uint64;
+    case 2 << 8 | 16: return DType::float16;
+    case 2 << 8 | 32: return DType::float32;
+    case 2 << 8 | 64: return DType::float64;
+    case 4 << 8 | 16: return DType::bfloat16;
+    case 5 << 8 | 64: return DType::complex64;
+    case 5 << 8 | 128: return DType::complex128;
+    case 6 << 8 | 8: return DType::boolean;
+    case 10 << 8 | 8: return DType::float8_e4m3fn;
+    case 12 << 8 | 8: return DType::float8_e5m2;
+    default: return std::nullopt;
   }
 }
 

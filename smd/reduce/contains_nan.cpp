@@ -17,19 +17,13 @@ bool any_nan(AnyAbove<Bits> any_above, ByteSpan block, Bits infinity) {
 
 bool any_nan(const Kernels& kernels, DType dtype, ByteSpan block) {
   switch (dtype) {
-    case DType::float8_e4m3fn:
-      return any_nan<int8_t>(kernels.any_above_8, block, 0x7e);
-    case DType::float8_e5m2:
-      return any_nan<int8_t>(kernels.any_above_8, block, 0x7c);
-    case DType::float16:
-      return any_nan<int16_t>(kernels.any_above_16, block, 0x7c00);
-    case DType::bfloat16:
-      return any_nan<int16_t>(kernels.any_above_16, block, 0x7f80);
+    case DType::float8_e4m3fn: return any_nan<int8_t>(kernels.any_above_8, block, 0x7e);
+    case DType::float8_e5m2: return any_nan<int8_t>(kernels.any_above_8, block, 0x7c);
+    case DType::float16: return any_nan<int16_t>(kernels.any_above_16, block, 0x7c00);
+    case DType::bfloat16: return any_nan<int16_t>(kernels.any_above_16, block, 0x7f80);
     case DType::float32:
-    case DType::complex64:
-      return any_nan<int32_t>(kernels.any_above_32, block, 0x7f800000);
-    default:
-      return any_nan<int64_t>(kernels.any_above_64, block, 0x7ff0000000000000);
+    case DType::complex64: return any_nan<int32_t>(kernels.any_above_32, block, 0x7f800000);
+    default: return any_nan<int64_t>(kernels.any_above_64, block, 0x7ff0000000000000);
   }
 }
 

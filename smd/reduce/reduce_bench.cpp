@@ -30,21 +30,15 @@ Bytes random_bytes(DType dtype, size_t size_bytes) {
     const float x = period[(i * 2654435761u) % period.size()];
     std::byte* to = bytes.data() + i * item;
     switch (dtype) {
-      case DType::float32:
-        store_le(to, x);
-        break;
-      case DType::float64:
-        store_le(to, static_cast<double>(x));
-        break;
+      case DType::float32: store_le(to, x); break;
+      case DType::float64: store_le(to, static_cast<double>(x)); break;
       case DType::bfloat16:
         store_le(to, static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
         break;
       case DType::float16:
         store_le(to, static_cast<uint16_t>(0x3000 + (i * 2654435761u >> 8) % 0x1000));
         break;
-      default:
-        store_le(to, static_cast<int32_t>(x * 1e6f));
-        break;
+      default: store_le(to, static_cast<int32_t>(x * 1e6f)); break;
     }
   }
   return bytes;

@@ -94,8 +94,10 @@ TEST(LocalStorage, truncates_what_a_crash_left_behind) {
   const auto storage = make_local();
   const std::string root = storage->name();
   std::filesystem::create_directories(root);
-  { std::unique_ptr<FILE, int (*)(FILE*)> f(fopen((root + "/x.tmp").c_str(), "w"), &fclose);
-    fputs("stale stale stale", f.get()); }
+  {
+    std::unique_ptr<FILE, int (*)(FILE*)> f(fopen((root + "/x.tmp").c_str(), "w"), &fclose);
+    fputs("stale stale stale", f.get());
+  }
   ASSERT_TRUE(storage->put("x", as_bytes("new"), Put::always, {}).ok());
   EXPECT_EQ(as_text(*read_all(*storage, "x")), "new");
 }

@@ -34,9 +34,10 @@ Status check_path(std::string_view path) {
 Result<std::shared_ptr<Storage>> open_storage(std::string_view uri) {
   const size_t scheme = uri.find("://");
   if (scheme != std::string_view::npos) {
-    return Error{ErrorCode::unsupported,
-                 fmt::format("'{}' cannot be used: this version stores runs in local directories only.",
-                             uri)};
+    return Error{
+        ErrorCode::unsupported,
+        fmt::format("'{}' cannot be used: this version stores runs in local directories only.",
+                    uri)};
   }
   if (uri.empty()) {
     return Error{ErrorCode::invalid_argument, "The output directory must not be empty."};

@@ -1,9 +1,9 @@
 #pragma once
 
-// Files of one run, wherever they live. Paths are relative to the run's root, with '/' between parts.
-// Every verb can be served by a POSIX directory and by an object store: files appear whole under their
-// final name, nothing is renamed or appended to in place. Implementations are thread-safe; the files
-// they hand out are used by one thread at a time.
+// Files of one run, wherever they live. Paths are relative to the run's root, with '/' between
+// parts. Every verb can be served by a POSIX directory and by an object store: files appear whole
+// under their final name, nothing is renamed or appended to in place. Implementations are
+// thread-safe; the files they hand out are used by one thread at a time.
 
 #include <cstdint>
 #include <memory>
@@ -24,7 +24,8 @@ struct FileInfo {
   int64_t mtime_ns = 0;
 };
 
-// A file being written. Invisible until commit(); destroyed without commit, it leaves nothing behind.
+// A file being written. Invisible until commit(); destroyed without commit, it leaves nothing
+// behind.
 class WriteFile {
  public:
   virtual ~WriteFile() = default;

@@ -10,14 +10,36 @@
 namespace smd {
 
 enum class DType : uint8_t {
-  float16, float32, float64, bfloat16, float8_e4m3fn, float8_e5m2,
-  int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-  boolean, complex64, complex128, string,
+  float16,
+  float32,
+  float64,
+  bfloat16,
+  float8_e4m3fn,
+  float8_e5m2,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  boolean,
+  complex64,
+  complex128,
+  string,
 };
 
 inline constexpr size_t kDTypeCount = static_cast<size_t>(DType::string) + 1;
 
-enum class DTypeKind : uint8_t { floating, signed_integer, unsigned_integer, boolean, complex, string };
+enum class DTypeKind : uint8_t {
+  floating,
+  signed_integer,
+  unsigned_integer,
+  boolean,
+  complex,
+  string
+};
 
 struct DTypeInfo {
   std::string_view name;  // NumPy's, or ml_dtypes' where NumPy has none

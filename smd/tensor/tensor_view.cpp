@@ -86,7 +86,8 @@ ByteSpan TensorView::bytes() const {
 Status check(const TensorView& view) {
   SMD_TRY(const int64_t count, element_count(view.shape));
   if (view.dtype == DType::string) {
-    return Error{ErrorCode::invalid_argument, "Strings are saved as strings, not as a tensor view."};
+    return Error{ErrorCode::invalid_argument,
+                 "Strings are saved as strings, not as a tensor view."};
   }
   if (!view.strides_bytes.empty() && view.strides_bytes.size() != view.shape.size()) {
     return Error{ErrorCode::invalid_argument,
@@ -94,8 +95,9 @@ Status check(const TensorView& view) {
                              view.strides_bytes.size())};
   }
   if (count > 0 && view.data == nullptr) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("A tensor of shape [{}] came without data.", fmt::join(view.shape, ", "))};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("A tensor of shape [{}] came without data.", fmt::join(view.shape, ", "))};
   }
   return {};
 }

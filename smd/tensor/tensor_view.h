@@ -1,7 +1,8 @@
 #pragma once
 
 // A borrowed, possibly strided tensor in host memory, and an owned contiguous one.
-// A view is valid as long as the memory and the spans it was made from; it is a parameter, not a member.
+// A view is valid as long as the memory and the spans it was made from; it is a parameter, not a
+// member.
 
 #include <array>
 #include <cstdint>

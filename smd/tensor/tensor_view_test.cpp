@@ -29,8 +29,9 @@ TEST_F(Strided, gathers_a_transposed_view_in_c_order) {
   // Any piece equals the same piece of the whole.
   for (int64_t first = 0; first < 24; ++first) {
     for (size_t n = 0; first + static_cast<int64_t>(n) <= 24; ++n) {
-      EXPECT_EQ(gathered(view, first, n),
-                std::vector<int32_t>(all.begin() + first, all.begin() + first + static_cast<int64_t>(n)));
+      EXPECT_EQ(
+          gathered(view, first, n),
+          std::vector<int32_t>(all.begin() + first, all.begin() + first + static_cast<int64_t>(n)));
     }
   }
 }

@@ -26,7 +26,8 @@ constexpr uint32_t bits_of_float8(uint8_t x) {
       ++shift;
     }
     mantissa &= (1u << kMantissa) - 1;
-    return sign | (static_cast<uint32_t>(127 - kBias + 1 - shift) << 23) | (mantissa << (23 - kMantissa));
+    return sign | (static_cast<uint32_t>(127 - kBias + 1 - shift) << 23) |
+           (mantissa << (23 - kMantissa));
   }
   return sign | ((exponent + 127 - kBias) << 23) | (mantissa << (23 - kMantissa));
 }

@@ -10,7 +10,8 @@
 
 namespace smd {
 
-// `dtype` is one of those for which is_stored_widened() holds; `out` has in.size()/size_of(dtype) elements.
+// `dtype` is one of those for which is_stored_widened() holds; `out` has in.size()/size_of(dtype)
+// elements.
 void widen(DType dtype, ByteSpan in, std::span<float> out);
 
 // The inverse, exact for what widen() made; other values are rounded towards zero.

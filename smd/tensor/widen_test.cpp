@@ -14,8 +14,10 @@ TEST(Widen, every_bit_pattern_survives_the_way_to_float32_and_back) {
     const size_t count = item == 1 ? 256 : 65536;
     Bytes in(count * item);
     for (size_t i = 0; i < count; ++i) {
-      if (item == 1) in[i] = static_cast<std::byte>(i);
-      else store_le(in.data() + 2 * i, static_cast<uint16_t>(i));
+      if (item == 1)
+        in[i] = static_cast<std::byte>(i);
+      else
+        store_le(in.data() + 2 * i, static_cast<uint16_t>(i));
     }
     std::vector<float> wide(count);
     widen(dtype, in, wide);

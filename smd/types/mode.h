@@ -12,7 +12,8 @@ namespace smd {
 
 enum class Mode : uint8_t { train = 1, eval = 2, predict = 3, global = 4 };
 
-inline constexpr std::array<Mode, 4> kModes = {Mode::train, Mode::eval, Mode::predict, Mode::global};
+inline constexpr std::array<Mode, 4> kModes = {Mode::train, Mode::eval, Mode::predict,
+                                               Mode::global};
 
 // 0…3, for arrays with one slot per mode.
 constexpr size_t index_of(Mode mode) { return static_cast<size_t>(mode) - 1; }

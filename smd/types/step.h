@@ -11,7 +11,7 @@ namespace smd {
 using Step = int64_t;
 
 struct StepInfo {
-  Step step = 0;       // global: counts every step of the job
+  Step step = 0;  // global: counts every step of the job
   Mode mode = Mode::global;
   Step mode_step = 0;  // counts the steps of `mode`
 

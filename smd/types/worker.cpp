@@ -28,10 +28,11 @@ std::string worker_from_file_name(std::string_view text) {
 Status check_worker(std::string_view worker) {
   const bool slash = !worker.starts_with('/') && worker.find('/') != std::string_view::npos;
   if (worker.empty() || slash || worker.find('\0') != std::string_view::npos) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("The worker name '{}' cannot be part of a file name; expected something "
-                             "like 'worker_0', without '/'.",
-                             worker)};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("The worker name '{}' cannot be part of a file name; expected something "
+                    "like 'worker_0', without '/'.",
+                    worker)};
   }
   return {};
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Commands on their way from the training thread to the writer thread, with the memory they refer to.
-// A batch is filled by one thread, moved, and emptied by another; it is never shared.
+// Commands on their way from the training thread to the writer thread, with the memory they refer
+// to. A batch is filled by one thread, moved, and emptied by another; it is never shared.
 
 #include <chrono>
 #include <condition_variable>
@@ -23,12 +23,12 @@ struct FreeBlock {
 };
 using Block = std::unique_ptr<std::byte[], FreeBlock>;
 
-// Blocks of kBlockBytes for snapshots. New memory costs a page fault every 4 KiB, more than copying it,
-// so a block that the writer is about to give back is worth a short wait. Thread-safe.
+// Blocks of kBlockBytes for snapshots. New memory costs a page fault every 4 KiB, more than copying
+// it, so a block that the writer is about to give back is worth a short wait. Thread-safe.
 class BlockPool final {
  public:
-  // Up to `warm` blocks are kept and reused. Past that many in use, take() waits up to `patience` for
-  // one to come back before it makes another.
+  // Up to `warm` blocks are kept and reused. Past that many in use, take() waits up to `patience`
+  // for one to come back before it makes another.
   BlockPool(size_t warm, std::chrono::microseconds patience) : warm_(warm), patience_(patience) {}
   Block take();
   void give(Block block);
@@ -114,7 +114,7 @@ class Batch final {
  private:
   std::shared_ptr<BlockPool> pool_;
   std::vector<Command> commands_;
-  std::vector<Block> blocks_;  // the last one is being filled
+  std::vector<Block> blocks_;                        // the last one is being filled
   std::vector<std::unique_ptr<std::byte[]>> large_;  // reservations that no block can hold
   std::vector<std::shared_ptr<const void>> owners_;
   size_t used_ = kBlockBytes;  // of the last block

@@ -23,8 +23,8 @@ std::string host_name() {
   return name.data();
 }
 
-// Kernel ticks after boot at which a process started: tells it from a later one with the same number.
-// 0: unknown.
+// Kernel ticks after boot at which a process started: tells it from a later one with the same
+// number. 0: unknown.
 uint64_t start_ticks(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -66,8 +66,8 @@ bool is_dead(const Holder& holder) {
 
 }  // namespace
 
-// After taking over a dead claim: somebody who saw the same dead claim a moment ago may have removed
-// ours in its place.
+// After taking over a dead claim: somebody who saw the same dead claim a moment ago may have
+// removed ours in its place.
 bool Claim::still_ours(std::string_view self) {
   constexpr std::chrono::milliseconds kLongestMoment{100};
   std::this_thread::sleep_for(kLongestMoment);
@@ -82,8 +82,7 @@ Status Claim::acquire() {
   const std::string self = describe_self();
   std::string found;
   for (int i = 0; i < kTries; ++i) {
-    SMD_TRY(bool ours,
-            storage_->put(format::kClaim, as_bytes(self), storage::Put::if_absent, {}));
+    SMD_TRY(bool ours, storage_->put(format::kClaim, as_bytes(self), storage::Put::if_absent, {}));
     if (ours && !found.empty()) ours = still_ours(self);
     if (ours) {
       state_ = State::ours;
@@ -97,11 +96,12 @@ Status Claim::acquire() {
   }
   const Holder holder = parse(found);
   state_ = State::refused;
-  refusal_ = {ErrorCode::closed,
-              fmt::format("Another process{} writes into this directory; this one saves nothing. If none "
-                          "does, remove the claim: {}/{}",
-                          holder.pid > 0 ? fmt::format(" ({} on {})", holder.pid, holder.host) : "",
-                          storage_->name(), format::kClaim)};
+  refusal_ = {
+      ErrorCode::closed,
+      fmt::format("Another process{} writes into this directory; this one saves nothing. If none "
+                  "does, remove the claim: {}/{}",
+                  holder.pid > 0 ? fmt::format(" ({} on {})", holder.pid, holder.host) : "",
+                  storage_->name(), format::kClaim)};
   return refusal_;
 }
 

@@ -34,8 +34,8 @@ class Sink {
   virtual ~Sink() = default;
 
   virtual Status begin_step(const StepInfo& step) = 0;
-  // Elements in C order and native byte order. `elements` may be the first part only; the rest follows
-  // through more(), before anything else.
+  // Elements in C order and native byte order. `elements` may be the first part only; the rest
+  // follows through more(), before anything else.
   virtual Status tensor(const format::TensorHead& head, ByteSpan elements) = 0;
   virtual Status more(ByteSpan elements) = 0;
   virtual Status reductions(std::string_view tensor, double wall_secs,

@@ -99,7 +99,8 @@ class Executor final {
   template <typename Shared>
   void finish(Shared& shared) {
     if (open_ && !broken_) fail(shared, std::nullopt);
-    if (Status status = shared.sink->close(); !status.ok()) shared.report(std::move(status.error()));
+    if (Status status = shared.sink->close(); !status.ok())
+      shared.report(std::move(status.error()));
   }
 
  private:
@@ -184,10 +185,11 @@ void Writer::flush() {
     return;
   }
   if (!stalled_) {
-    shared_->report({ErrorCode::io,
-                     fmt::format("Writing is too slow: {} bytes are pending and none was written for "
-                                 "{} s; the step is dropped.",
-                                 options_.max_queue_bytes, options_.max_wait.count() / 1000)});
+    shared_->report(
+        {ErrorCode::io,
+         fmt::format("Writing is too slow: {} bytes are pending and none was written for "
+                     "{} s; the step is dropped.",
+                     options_.max_queue_bytes, options_.max_wait.count() / 1000)});
   }
   stalled_ = true;
   dropping_ = true;
@@ -214,7 +216,8 @@ void Writer::tensor(std::string_view name, const TensorView& view, double wall_s
   do {
     // At least a few elements, so that a nearly full block does not make tiny parts.
     const auto room = static_cast<int64_t>(batch_.room()) / item;
-    const int64_t part = std::min(count - done, room >= 1024 ? room : static_cast<int64_t>(kBlockBytes) / item);
+    const int64_t part =
+        std::min(count - done, room >= 1024 ? room : static_cast<int64_t>(kBlockBytes) / item);
     const auto memory = batch_.reserve(static_cast<size_t>(part * item));
     gather(view, done, memory);
     if (done == 0) {
@@ -253,8 +256,9 @@ void Writer::strings(std::string_view name, std::span<const int64_t> shape,
   std::vector<std::string_view> copies;
   copies.reserve(strings.size());
   for (std::string_view text : strings) copies.push_back(batch_.copy(text));
-  batch_.add(StringData{{.name = batch_.copy(name), .shape = batch_.copy(shape), .wall_secs = wall_secs},
-                        batch_.copy(std::span<const std::string_view>(copies))});
+  batch_.add(
+      StringData{{.name = batch_.copy(name), .shape = batch_.copy(shape), .wall_secs = wall_secs},
+                 batch_.copy(std::span<const std::string_view>(copies))});
   flush_if_large();
 }
 
@@ -291,13 +295,13 @@ Status Writer::close() {
   std::unique_lock lock(shared_->mutex);
   while (started_ && !shared_->finished) {
     const uint64_t seen = shared_->progress;
-    const bool moved = shared_->changed.wait_for(lock, options_.max_wait, [&] {
-      return shared_->finished || shared_->progress != seen;
-    });
+    const bool moved = shared_->changed.wait_for(
+        lock, options_.max_wait, [&] { return shared_->finished || shared_->progress != seen; });
     if (!moved) {
-      return Error{ErrorCode::io,
-                   fmt::format("Closing gave up: nothing was written for {} s; what is pending is lost.",
-                               options_.max_wait.count() / 1000)};
+      return Error{
+          ErrorCode::io,
+          fmt::format("Closing gave up: nothing was written for {} s; what is pending is lost.",
+                      options_.max_wait.count() / 1000)};
     }
   }
   if (!shared_->first_error) return {};

@@ -35,10 +35,12 @@ class Writer final {
   void tensor(std::string_view name, const TensorView& view, double wall_secs);
   // Keeps the owner until the elements are written.
   void tensor(std::string_view name, const OwnedTensor& tensor, double wall_secs);
-  void reductions(std::string_view tensor, double wall_secs, std::span<const StoredReduction> values);
+  void reductions(std::string_view tensor, double wall_secs,
+                  std::span<const StoredReduction> values);
   void strings(std::string_view name, std::span<const int64_t> shape,
                std::span<const std::string_view> strings, double wall_secs);
-  void shape(std::string_view tensor, std::string_view original_name, std::span<const int64_t> shape);
+  void shape(std::string_view tensor, std::string_view original_name,
+             std::span<const int64_t> shape);
   // Hands the step over; it becomes visible when the writer thread has published it.
   void end_step();
   void put(std::string_view path, std::string_view content);

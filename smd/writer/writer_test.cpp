@@ -40,8 +40,12 @@ class ProbeSink final : public Sink {
     probe_->bytes += elements.size();
     return {};
   }
-  Status reductions(std::string_view, double, std::span<const StoredReduction>) override { return {}; }
-  Status strings(const format::TensorHead&, std::span<const std::string_view>) override { return {}; }
+  Status reductions(std::string_view, double, std::span<const StoredReduction>) override {
+    return {};
+  }
+  Status strings(const format::TensorHead&, std::span<const std::string_view>) override {
+    return {};
+  }
   Status shape(std::string_view, std::string_view, std::span<const int64_t>) override { return {}; }
   Status end_step() override {
     ++probe_->steps;
@@ -61,7 +65,9 @@ struct Floats {
   explicit Floats(size_t n) : values(n), shape{static_cast<int64_t>(n)} {
     std::iota(values.begin(), values.end(), 0.0f);
   }
-  TensorView view() const { return {.data = values.data(), .dtype = DType::float32, .shape = shape}; }
+  TensorView view() const {
+    return {.data = values.data(), .dtype = DType::float32, .shape = shape};
+  }
   std::vector<float> values;
   Shape shape;
 };
@@ -69,7 +75,9 @@ struct Floats {
 class WriterTest : public testing::Test {
  protected:
   std::shared_ptr<Probe> probe = std::make_shared<Probe>();
-  Writer make(WriterOptions options = {}) { return Writer(std::make_unique<ProbeSink>(probe), options); }
+  Writer make(WriterOptions options = {}) {
+    return Writer(std::make_unique<ProbeSink>(probe), options);
+  }
 };
 
 TEST_F(WriterTest, large_and_small_tensors_arrive_whole) {
@@ -87,7 +95,8 @@ TEST_F(WriterTest, large_and_small_tensors_arrive_whole) {
   ASSERT_TRUE(writer.close().ok());
   EXPECT_EQ(writer.committed_steps(), 3);
   for (Step step = 0; step < 3; ++step) {
-    const auto text = *storage::read_all(*storage, "index/000000000/00000000000" + std::to_string(step) + "_w.json");
+    const auto text = *storage::read_all(
+        *storage, "index/000000000/00000000000" + std::to_string(step) + "_w.json");
     const auto index = *format::parse_index(as_text(text), "");
     const auto file = *storage::read_all(*storage, index.event_file);
     ASSERT_EQ(index.tensors.size(), 3u);
@@ -96,7 +105,8 @@ TEST_F(WriterTest, large_and_small_tensors_arrive_whole) {
       ASSERT_TRUE(record.ok()) << record.error().message;
       const auto event = format::parse_event(record->payload);
       const auto& expected = at.name == "small" ? small.values : big.values;
-      EXPECT_EQ(as_text(event->tensor->elements), as_text(std::as_bytes(std::span(expected)))) << at.name;
+      EXPECT_EQ(as_text(event->tensor->elements), as_text(std::as_bytes(std::span(expected))))
+          << at.name;
     }
   }
 }
@@ -165,7 +175,9 @@ TEST_F(WriterTest, a_stuck_sink_costs_the_wait_once_and_then_drops_steps) {
   EXPECT_THAT(writer.close().error().message, HasSubstr("gave up"));
   gate.count_down();
   // The sink is free again: what was accepted is finished, nothing of a torn step is.
-  while (!writer.close().ok() && writer.close().error().message.find("gave up") != std::string::npos) {}
+  while (!writer.close().ok() &&
+         writer.close().error().message.find("gave up") != std::string::npos) {
+  }
   EXPECT_THAT(writer.close().error().message, HasSubstr("too slow"));
   EXPECT_LE(probe->steps, 2);
 }

@@ -1,4 +1,5 @@
-// Reads a directory that a recorder wrote, as a reader would, and compares every value with the scenario.
+// Reads a directory that a recorder wrote, as a reader would, and compares every value with the
+// scenario.
 //
 //   smd_fault_checker DIR
 //
@@ -37,13 +38,17 @@ Result<Stored> read_tensors(storage::Storage& storage, const format::Index& inde
   for (const auto& at : index.tensors) {
     if (at.offset != end) return wrong(fmt::format("'{}' does not follow the one before", at.name));
     end = at.offset + at.length;
-    if (end > file.size()) return wrong(fmt::format("'{}' lies behind the end of the file", at.name));
+    if (end > file.size())
+      return wrong(fmt::format("'{}' lies behind the end of the file", at.name));
     SMD_TRY(const auto record,
             format::parse_record(ByteSpan(file).subspan(at.offset, at.length), at.offset));
-    if (record.size_bytes != at.length) return wrong(fmt::format("'{}' has another length", at.name));
+    if (record.size_bytes != at.length)
+      return wrong(fmt::format("'{}' has another length", at.name));
     SMD_TRY(auto event, format::parse_event(record.payload));
-    if (event.name != at.name || !event.tensor) return wrong(fmt::format("'{}' is another tensor", at.name));
-    if (event.step != fault::step_info(step)) return wrong(fmt::format("'{}' is of another step", at.name));
+    if (event.name != at.name || !event.tensor)
+      return wrong(fmt::format("'{}' is another tensor", at.name));
+    if (event.step != fault::step_info(step))
+      return wrong(fmt::format("'{}' is of another step", at.name));
     if (!stored.emplace(at.name, std::move(*event.tensor)).second) {
       return wrong(fmt::format("'{}' is there twice", at.name));
     }
@@ -70,10 +75,12 @@ Status check_step(storage::Storage& storage, const std::string& path) {
   SMD_TRY(const Bytes text, storage::read_all(storage, path));
   SMD_TRY(const auto index, format::parse_index(as_text(text), path));
   const StepInfo info = fault::step_info(name->step);
-  if (index.mode != info.mode || index.mode_step != info.mode_step) return wrong("another mode or mode step");
+  if (index.mode != info.mode || index.mode_step != info.mode_step)
+    return wrong("another mode or mode step");
   SMD_TRY(Stored stored, read_tensors(storage, index, name->step));
   const auto run = stored.find(std::string(fault::kRunTensor));
-  if (run == stored.end() || run->second.elements.size() < 16) return wrong("no tensor names the run");
+  if (run == stored.end() || run->second.elements.size() < 16)
+    return wrong("no tensor names the run");
 
   std::map<std::string, Shape> shapes;
   for (const auto& shape : index.shapes) shapes[shape.name] = shape.shape;
@@ -81,7 +88,8 @@ Status check_step(storage::Storage& storage, const std::string& path) {
     for (const Expected& expected : fault::expected_of(tensor)) {
       SMD_RETURN_IF_ERROR(compare(expected, stored));
     }
-    const bool with_shape = tensor.way == fault::Way::reduced || tensor.way == fault::Way::shape_only;
+    const bool with_shape =
+        tensor.way == fault::Way::reduced || tensor.way == fault::Way::shape_only;
     if (with_shape && shapes[tensor.name] != tensor.shape) {
       return wrong(fmt::format("the shape of '{}' is wrong", tensor.name));
     }
@@ -117,7 +125,8 @@ int run(const std::string& dir) {
   if (text.ok()) {
     const auto set = CollectionSet::from_json(as_text(*text), collections);
     if (!set.ok()) note(collections, set.error());
-    if (set.ok() && set->find("reduced") == nullptr) note(collections, wrong("no collection 'reduced'"));
+    if (set.ok() && set->find("reduced") == nullptr)
+      note(collections, wrong("no collection 'reduced'"));
   } else if (steps > 0) {
     note(collections, wrong("steps without collections cannot be opened"));
   }

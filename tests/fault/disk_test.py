@@ -232,7 +232,9 @@ def main() -> int:
     """Parses the command line and runs all cases."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", default="build/dev")
-    parser.add_argument("--allow-skip", action="store_true", help="no mount permission is no failure")
+    parser.add_argument(
+        "--allow-skip", action="store_true", help="no mount permission is no failure"
+    )
     arguments = parser.parse_args()
     programs = Programs(arguments.build)
     cases = Cases()

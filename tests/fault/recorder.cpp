@@ -1,10 +1,11 @@
-// Records the scenario until it is killed, signalled or done, like a training job that must not fail.
+// Records the scenario until it is killed, signalled or done, like a training job that must not
+// fail.
 //
 //   smd_fault_recorder DIR [--seed N] [--steps N] [--step-ms N] [--big-every N] [--durable]
 //                          [--handle-signals]
 //
-// Prints "ready" before the first step, and at the end the result of close(). SIGUSR1 is counted by a
-// handler without SA_RESTART; with --handle-signals, SIGTERM and SIGINT end the loop and close.
+// Prints "ready" before the first step, and at the end the result of close(). SIGUSR1 is counted by
+// a handler without SA_RESTART; with --handle-signals, SIGTERM and SIGINT end the loop and close.
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -85,8 +86,9 @@ HookOptions hook_options(const Arguments& arguments) {
   config.collections = {
       {.name = "reduced",
        .include_regex = {"^reduced/"},
-       .reduction_config = *ReductionConfig::create(
-           {.reductions = {"min", "max", "sum", "mean"}, .abs_reductions = {"max"}, .save_shape = true})},
+       .reduction_config = *ReductionConfig::create({.reductions = {"min", "max", "sum", "mean"},
+                                                     .abs_reductions = {"max"},
+                                                     .save_shape = true})},
       {.name = "empty",
        .include_regex = {"^empty/"},
        .reduction_config = *ReductionConfig::create({.save_shape = true})}};
@@ -103,15 +105,18 @@ Status save_strided(Hook& hook, const Tensor& tensor) {
     memory[at] = load_le<float>(tensor.elements.data() + i * 4);
   }
   const int64_t strides[] = {4, 4 * rows};
-  return hook.save(tensor.name, {.data = memory.data(), .shape = tensor.shape, .strides_bytes = strides});
+  return hook.save(tensor.name,
+                   {.data = memory.data(), .shape = tensor.shape, .strides_bytes = strides});
 }
 
 Status save(Hook& hook, const Tensor& tensor) {
   static const std::string kTexts[] = {"texts"};
-  const TensorView view{.data = tensor.elements.data(), .dtype = tensor.dtype, .shape = tensor.shape};
+  const TensorView view{
+      .data = tensor.elements.data(), .dtype = tensor.dtype, .shape = tensor.shape};
   switch (tensor.way) {
     case Way::strided: return save_strided(hook, tensor);
-    case Way::owned: return hook.save_owned(tensor.name, own(Bytes(tensor.elements), tensor.dtype, tensor.shape));
+    case Way::owned:
+      return hook.save_owned(tensor.name, own(Bytes(tensor.elements), tensor.dtype, tensor.shape));
     case Way::scalar: {
       const auto value = load_le<double>(tensor.elements.data());
       return hook.save_scalar(std::string_view(tensor.name).substr(std::strlen("scalar/")), value);
@@ -135,7 +140,8 @@ int64_t train(Hook& hook, const Arguments& arguments) {
     hook.set_mode(fault::step_info(step).mode);
     note(hook.begin_step());
     for (const Tensor& tensor : fault::tensors_of(arguments.run, step)) note(save(hook, tensor));
-    if (arguments.step_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(arguments.step_ms));
+    if (arguments.step_ms > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(arguments.step_ms));
   }
   return step;
 }
@@ -145,8 +151,9 @@ int64_t train(Hook& hook, const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   if (!parse(argc, argv, arguments)) {
-    fmt::print(stderr, "usage: smd_fault_recorder DIR [--seed N] [--steps N] [--step-ms N] "
-                       "[--big-every N] [--durable] [--handle-signals]\n");
+    fmt::print(stderr,
+               "usage: smd_fault_recorder DIR [--seed N] [--steps N] [--step-ms N] "
+               "[--big-every N] [--durable] [--handle-signals]\n");
     return 2;
   }
   install_handlers(arguments.handle_signals);

@@ -50,7 +50,8 @@ Bytes filled_bfloat16(int64_t count, Numbers numbers) {
   std::vector<uint16_t> values(static_cast<size_t>(count));
   for (uint16_t& value : values) {
     const auto number = static_cast<float>(numbers.next() % 129);
-    value = static_cast<uint16_t>(load_le<uint32_t>(reinterpret_cast<const std::byte*>(&number)) >> 16);
+    value =
+        static_cast<uint16_t>(load_le<uint32_t>(reinterpret_cast<const std::byte*>(&number)) >> 16);
   }
   return bytes_of(values);
 }
@@ -97,27 +98,45 @@ std::vector<Tensor> tensors_of(const Run& run, Step step) {
                  .dtype = DType::int64,
                  .shape = {2 + extra},
                  .elements = bytes_of(identity)});
-  all.push_back({.name = "small/w", .shape = {3, 4 + extra},
+  all.push_back({.name = "small/w",
+                 .shape = {3, 4 + extra},
                  .elements = filled<float>(3 * (4 + extra), numbers("w"))});
-  all.push_back({.name = "small/ids", .dtype = DType::int16, .shape = {7},
+  all.push_back({.name = "small/ids",
+                 .dtype = DType::int16,
+                 .shape = {7},
                  .elements = filled<int16_t>(7, numbers("ids"))});
-  all.push_back({.name = "small/half", .dtype = DType::bfloat16, .shape = {5},
+  all.push_back({.name = "small/half",
+                 .dtype = DType::bfloat16,
+                 .shape = {5},
                  .elements = filled_bfloat16(5, numbers("half"))});
-  all.push_back({.name = "small/strided", .way = Way::strided, .shape = {6, 40},
+  all.push_back({.name = "small/strided",
+                 .way = Way::strided,
+                 .shape = {6, 40},
                  .elements = filled<float>(240, numbers("strided"))});
-  all.push_back({.name = "reduced/r", .way = Way::reduced, .dtype = DType::float64,
+  all.push_back({.name = "reduced/r",
+                 .way = Way::reduced,
+                 .dtype = DType::float64,
                  .shape = {int64_t{kReducedElements}},
                  .elements = filled<double>(kReducedElements, numbers("r"))});
   all.push_back({.name = "empty/e", .way = Way::shape_only, .shape = {0, 3 + extra}});
-  all.push_back({.name = "texts/t", .way = Way::strings, .dtype = DType::string, .shape = {2},
+  all.push_back({.name = "texts/t",
+                 .way = Way::strings,
+                 .dtype = DType::string,
+                 .shape = {2},
                  .strings = {"step " + std::to_string(step), "é" + std::string(step % 11, 'x')}});
-  all.push_back({.name = "scalar/loss", .way = Way::scalar, .dtype = DType::float64, .shape = {1},
+  all.push_back({.name = "scalar/loss",
+                 .way = Way::scalar,
+                 .dtype = DType::float64,
+                 .shape = {1},
                  .elements = filled<double>(1, numbers("loss"))});
   if (run.big_every > 0 && step % run.big_every == 0) {
     const int64_t count = kBigElements + run.seed % 100;
-    all.push_back({.name = "big/copied", .shape = {count},
+    all.push_back({.name = "big/copied",
+                   .shape = {count},
                    .elements = filled<float>(count, numbers("copied"))});
-    all.push_back({.name = "big/owned", .way = Way::owned, .shape = {2, count / 2},
+    all.push_back({.name = "big/owned",
+                   .way = Way::owned,
+                   .shape = {2, count / 2},
                    .elements = filled<float>(count / 2 * 2, numbers("owned"))});
   }
   std::rotate(all.begin(), all.begin() + run.seed % static_cast<int64_t>(all.size()), all.end());
@@ -131,7 +150,8 @@ std::vector<Expected> expected_of(const Tensor& tensor) {
 }
 
 Run run_of(ByteSpan elements) {
-  return {.seed = load_le<int64_t>(elements.data()), .big_every = load_le<int64_t>(elements.data() + 8)};
+  return {.seed = load_le<int64_t>(elements.data()),
+          .big_every = load_le<int64_t>(elements.data() + 8)};
 }
 
 }  // namespace smd::fault

@@ -85,7 +85,7 @@ def check_equal(found, expected):
 
 def check_close(found, expected):
     assert len(found) == len(expected), (found, expected)
-    for a, b in zip(found, expected):
+    for a, b in zip(found, expected, strict=True):
         assert math.isclose(a, b, rel_tol=1e-5), f"found {found}, expected {expected}"
 
 

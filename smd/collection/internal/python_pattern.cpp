@@ -88,19 +88,12 @@ class Translator final {
       return {};
     }
     switch (c) {
-      case 'x':
-        return code_point(2, 2, 16);
-      case 'u':
-        return code_point(2, 4, 16);
-      case 'U':
-        return code_point(2, 8, 16);
-      case 'v':
-        replace(2, "\\x0b");
-        return {};
-      case 'N':
-        return unsupported("\\N", "a character by its name; write it as \\uXXXX");
-      default:
-        break;
+      case 'x': return code_point(2, 2, 16);
+      case 'u': return code_point(2, 4, 16);
+      case 'U': return code_point(2, 8, 16);
+      case 'v': replace(2, "\\x0b"); return {};
+      case 'N': return unsupported("\\N", "a character by its name; write it as \\uXXXX");
+      default: break;
     }
     if (c == 'Z' && !in_class) {
       replace(2, "\\z");
@@ -183,18 +176,12 @@ class Translator final {
         case 'i':
         case 'm':
         case 's':
-        case '-':
-          kept += c;
-          break;
-        case 'u':
-          break;  // Unicode is what patterns mean anyway
+        case '-': kept += c; break;
+        case 'u': break;  // Unicode is what patterns mean anyway
         case 'a':
-        case 'L':
-          return unsupported(whole, "which limits a pattern to ASCII or a locale");
-        case 'x':
-          return unsupported(whole, "the verbose form; write the pattern without spaces");
-        default:
-          return unsupported(whole, "a group that Python does not know");
+        case 'L': return unsupported(whole, "which limits a pattern to ASCII or a locale");
+        case 'x': return unsupported(whole, "the verbose form; write the pattern without spaces");
+        default: return unsupported(whole, "a group that Python does not know");
       }
     }
     if (end == std::string_view::npos) return unsupported(whole, "an incomplete group");

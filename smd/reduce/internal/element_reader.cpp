@@ -17,15 +17,10 @@ const To* run(Convert<From, To> convert, ByteSpan raw, size_t count, To* to) {
 const float* computable(const Kernels& kernels, DType dtype, ByteSpan raw, size_t count,
                         float* to) {
   switch (dtype) {
-    case DType::float16:
-      return run(kernels.from_float16, raw, count, to);
-    case DType::bfloat16:
-      return run(kernels.from_bfloat16, raw, count, to);
-    case DType::float32:
-      return reinterpret_cast<const float*>(raw.data());
-    default:
-      widen(dtype, raw, {to, count});
-      return to;
+    case DType::float16: return run(kernels.from_float16, raw, count, to);
+    case DType::bfloat16: return run(kernels.from_bfloat16, raw, count, to);
+    case DType::float32: return reinterpret_cast<const float*>(raw.data());
+    default: widen(dtype, raw, {to, count}); return to;
   }
 }
 
@@ -48,30 +43,21 @@ const double* magnitudes(ByteSpan raw, size_t count, double* to) {
 
 const double* computable(const Kernels&, DType dtype, ByteSpan raw, size_t count, double* to) {
   switch (dtype) {
-    case DType::complex64:
-      return magnitudes<float>(raw, count, to);
-    case DType::complex128:
-      return magnitudes<double>(raw, count, to);
-    default:
-      return reinterpret_cast<const double*>(raw.data());
+    case DType::complex64: return magnitudes<float>(raw, count, to);
+    case DType::complex128: return magnitudes<double>(raw, count, to);
+    default: return reinterpret_cast<const double*>(raw.data());
   }
 }
 
 const int32_t* computable(const Kernels& kernels, DType dtype, ByteSpan raw, size_t count,
                           int32_t* to) {
   switch (dtype) {
-    case DType::int8:
-      return run(kernels.from_int8, raw, count, to);
-    case DType::int16:
-      return run(kernels.from_int16, raw, count, to);
-    case DType::uint8:
-      return run(kernels.from_uint8, raw, count, to);
-    case DType::uint16:
-      return run(kernels.from_uint16, raw, count, to);
-    case DType::boolean:
-      return run(kernels.from_boolean, raw, count, to);
-    default:
-      return reinterpret_cast<const int32_t*>(raw.data());
+    case DType::int8: return run(kernels.from_int8, raw, count, to);
+    case DType::int16: return run(kernels.from_int16, raw, count, to);
+    case DType::uint8: return run(kernels.from_uint8, raw, count, to);
+    case DType::uint16: return run(kernels.from_uint16, raw, count, to);
+    case DType::boolean: return run(kernels.from_boolean, raw, count, to);
+    default: return reinterpret_cast<const int32_t*>(raw.data());
   }
 }
 

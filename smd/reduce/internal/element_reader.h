@@ -39,22 +39,17 @@ void for_computing_type(DType dtype, F&& f) {
   switch (dtype) {
     case DType::float64:
     case DType::complex64:
-    case DType::complex128:
-      return f(std::type_identity<double>());
+    case DType::complex128: return f(std::type_identity<double>());
     case DType::int8:
     case DType::int16:
     case DType::int32:
     case DType::uint8:
     case DType::uint16:
-    case DType::boolean:
-      return f(std::type_identity<int32_t>());
+    case DType::boolean: return f(std::type_identity<int32_t>());
     case DType::uint32:
-    case DType::int64:
-      return f(std::type_identity<int64_t>());
-    case DType::uint64:
-      return f(std::type_identity<uint64_t>());
-    default:
-      return f(std::type_identity<float>());
+    case DType::int64: return f(std::type_identity<int64_t>());
+    case DType::uint64: return f(std::type_identity<uint64_t>());
+    default: return f(std::type_identity<float>());
   }
 }
 

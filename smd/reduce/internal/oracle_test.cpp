@@ -38,34 +38,20 @@ long double magnitude_at(const std::byte* at) {
 // One element; of a complex number its absolute value.
 long double value_at(DType dtype, const std::byte* at) {
   switch (dtype) {
-    case DType::float16:
-      return value_of_float16(load_le<uint16_t>(at));
-    case DType::float32:
-      return static_cast<long double>(load_le<float>(at));
-    case DType::float64:
-      return static_cast<long double>(load_le<double>(at));
-    case DType::int8:
-      return load_le<int8_t>(at);
-    case DType::int16:
-      return load_le<int16_t>(at);
-    case DType::int32:
-      return load_le<int32_t>(at);
-    case DType::int64:
-      return static_cast<long double>(load_le<int64_t>(at));
-    case DType::uint8:
-      return load_le<uint8_t>(at);
-    case DType::uint16:
-      return load_le<uint16_t>(at);
-    case DType::uint32:
-      return load_le<uint32_t>(at);
-    case DType::uint64:
-      return static_cast<long double>(load_le<uint64_t>(at));
-    case DType::boolean:
-      return load_le<uint8_t>(at) != 0 ? 1 : 0;
-    case DType::complex64:
-      return magnitude_at<float>(at);
-    case DType::complex128:
-      return magnitude_at<double>(at);
+    case DType::float16: return value_of_float16(load_le<uint16_t>(at));
+    case DType::float32: return static_cast<long double>(load_le<float>(at));
+    case DType::float64: return static_cast<long double>(load_le<double>(at));
+    case DType::int8: return load_le<int8_t>(at);
+    case DType::int16: return load_le<int16_t>(at);
+    case DType::int32: return load_le<int32_t>(at);
+    case DType::int64: return static_cast<long double>(load_le<int64_t>(at));
+    case DType::uint8: return load_le<uint8_t>(at);
+    case DType::uint16: return load_le<uint16_t>(at);
+    case DType::uint32: return load_le<uint32_t>(at);
+    case DType::uint64: return static_cast<long double>(load_le<uint64_t>(at));
+    case DType::boolean: return load_le<uint8_t>(at) != 0 ? 1 : 0;
+    case DType::complex64: return magnitude_at<float>(at);
+    case DType::complex128: return magnitude_at<double>(at);
     default: {
       float wide = 0;
       widen(dtype, {at, size_of(dtype)}, {&wide, 1});
@@ -120,17 +106,14 @@ class Elements final {
     const bool tiny = dtype == DType::float8_e4m3fn || dtype == DType::float8_e5m2;
     const double x = normal_(random_);
     switch (flavour) {
-      case Flavour::integral:
-        return std::floor(8 * x);
-      case Flavour::distant:
-        return tiny ? 256 : 1000 + x;
+      case Flavour::integral: return std::floor(8 * x);
+      case Flavour::distant: return tiny ? 256 : 1000 + x;
       case Flavour::any_bits:
         return std::ldexp(x, static_cast<int>(random_() % (wide   ? 900
                                                            : tiny ? 8
                                                                   : 24)) -
                                  (wide ? 450 : 10));
-      case Flavour::zeros:
-        return random_() % 2 == 0 ? 0.0 : std::max(x, -0.0);
+      case Flavour::zeros: return random_() % 2 == 0 ? 0.0 : std::max(x, -0.0);
       case Flavour::subnormal:
         return wide                      ? std::ldexp(x, -1060)
                : dtype == DType::float32 ? std::ldexp(x, -135)
@@ -140,42 +123,30 @@ class Elements final {
                : tiny                    ? 100 * x
                : dtype == DType::float16 ? 10000 * x
                                          : std::ldexp(x, 124);
-      case Flavour::with_inf:
-        return special ? std::copysign(HUGE_VAL, x) : x;
-      case Flavour::with_nan:
-        return special ? std::nan("") : x;
-      default:
-        return x;
+      case Flavour::with_inf: return special ? std::copysign(HUGE_VAL, x) : x;
+      case Flavour::with_nan: return special ? std::nan("") : x;
+      default: return x;
     }
   }
 
   uint64_t integer(Flavour flavour, size_t item) {
     switch (flavour) {
       case Flavour::ordinary:
-      case Flavour::integral:
-        return random_() % 7 - (item == 8 ? 0 : 3);
-      case Flavour::distant:
-        return 100 + random_() % 3;
-      case Flavour::zeros:
-        return random_() % 2;
-      case Flavour::huge:
-        return (uint64_t{1} << (8 * item - 1)) - random_() % 2;
-      default:
-        return random_();
+      case Flavour::integral: return random_() % 7 - (item == 8 ? 0 : 3);
+      case Flavour::distant: return 100 + random_() % 3;
+      case Flavour::zeros: return random_() % 2;
+      case Flavour::huge: return (uint64_t{1} << (8 * item - 1)) - random_() % 2;
+      default: return random_();
     }
   }
 
   static void put(DType dtype, double x, std::byte* at) {
     const auto narrow_x = static_cast<float>(x);
     switch (dtype) {
-      case DType::float64:
-        return store_le(at, x);
-      case DType::float32:
-        return store_le(at, narrow_x);
-      case DType::float16:
-        return store_le(at, float16_of(narrow_x));
-      default:
-        return narrow(dtype, {&narrow_x, 1}, {at, size_of(dtype)});
+      case DType::float64: return store_le(at, x);
+      case DType::float32: return store_le(at, narrow_x);
+      case DType::float16: return store_le(at, float16_of(narrow_x));
+      default: return narrow(dtype, {&narrow_x, 1}, {at, size_of(dtype)});
     }
   }
 

@@ -4,12 +4,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <limits.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <limits.h>
 
 #include "smd/storage/storage.h"
 
@@ -44,7 +44,8 @@ class Descriptor final {
 Status make_parents(const std::string& path) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
-  if (error) return io_error("Creating a directory", fs::path(path).parent_path().string(), error.value());
+  if (error)
+    return io_error("Creating a directory", fs::path(path).parent_path().string(), error.value());
   return {};
 }
 
@@ -129,7 +130,8 @@ class LocalWriteFile final : public WriteFile {
 
 class LocalReadFile final : public ReadFile {
  public:
-  LocalReadFile(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  LocalReadFile(Descriptor file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)) {}
 
   Result<uint64_t> size() override {
     struct stat info {};
@@ -193,7 +195,8 @@ class LocalStorage final : public Storage {
     SMD_RETURN_IF_ERROR(std::move(written));
     if (linked) return true;
     if (reason == EEXIST) return false;
-    if (reason == EPERM || reason == ENOTSUP || reason == EMLINK) return put_exclusive(full, content);
+    if (reason == EPERM || reason == ENOTSUP || reason == EMLINK)
+      return put_exclusive(full, content);
     return io_error("Publishing a file", full, reason);
   }
 
@@ -214,18 +217,21 @@ class LocalStorage final : public Storage {
     return info_of(std::string(path), info);
   }
 
-  Result<std::vector<FileInfo>> list(std::string_view folder, std::string_view start_after) override {
+  Result<std::vector<FileInfo>> list(std::string_view folder,
+                                     std::string_view start_after) override {
     if (!folder.empty()) SMD_RETURN_IF_ERROR(check_path(folder));
     const std::string start = folder.empty() ? root_ : full_path(folder);
     std::vector<FileInfo> files;
     std::error_code error;
-    fs::recursive_directory_iterator it(start, fs::directory_options::skip_permission_denied, error);
+    fs::recursive_directory_iterator it(start, fs::directory_options::skip_permission_denied,
+                                        error);
     if (error == std::errc::no_such_file_or_directory) return files;
     const fs::recursive_directory_iterator end;
     for (; !error && it != end; it.increment(error)) {
       const std::string& full = it->path().native();
       struct stat info {};
-      if (full.ends_with(kTemporary) || ::stat(full.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      if (full.ends_with(kTemporary) || ::stat(full.c_str(), &info) != 0 ||
+          !S_ISREG(info.st_mode)) {
         continue;
       }
       std::string path = full.substr(root_ == "/" ? 1 : root_.size() + 1);

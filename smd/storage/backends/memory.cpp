@@ -63,7 +63,8 @@ class MemoryStorage final : public Storage {
     return std::unique_ptr<WriteFile>(std::make_unique<MemoryWriteFile>(files_, std::string(path)));
   }
 
-  Result<bool> put(std::string_view path, ByteSpan content, Put when, const CreateOptions&) override {
+  Result<bool> put(std::string_view path, ByteSpan content, Put when,
+                   const CreateOptions&) override {
     SMD_RETURN_IF_ERROR(check_path(path));
     auto bytes = std::make_shared<const Bytes>(content.begin(), content.end());
     std::lock_guard lock(files_->mutex);
@@ -85,10 +86,12 @@ class MemoryStorage final : public Storage {
     std::lock_guard lock(files_->mutex);
     const auto it = files_->content.find(path);
     if (it == files_->content.end()) return missing(path);
-    return FileInfo{.path = std::string(path), .size_bytes = static_cast<int64_t>(it->second->size())};
+    return FileInfo{.path = std::string(path),
+                    .size_bytes = static_cast<int64_t>(it->second->size())};
   }
 
-  Result<std::vector<FileInfo>> list(std::string_view folder, std::string_view start_after) override {
+  Result<std::vector<FileInfo>> list(std::string_view folder,
+                                     std::string_view start_after) override {
     if (!folder.empty()) SMD_RETURN_IF_ERROR(check_path(folder));
     const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
     std::vector<FileInfo> files;

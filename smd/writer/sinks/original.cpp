@@ -20,7 +20,8 @@ namespace {
 
 // Small records gather in memory up to this size before they go to the file.
 constexpr size_t kBufferBytes = size_t{256} << 10;
-// Elements of at most this many bytes are copied into the buffer, longer ones written from where they are.
+// Elements of at most this many bytes are copied into the buffer, longer ones written from where
+// they are.
 constexpr size_t kCopyBytes = size_t{16} << 10;
 
 // One file per worker that has ended; readers do not look here.
@@ -74,7 +75,8 @@ class OriginalSink final : public Sink {
       const size_t start = buffer_.size();
       format::append_record(
           buffer_, step_,
-          {.name = name_, .dtype = value.dtype, .shape = kOne, .wall_secs = wall_secs}, value.bytes());
+          {.name = name_, .dtype = value.dtype, .shape = kOne, .wall_secs = wall_secs},
+          value.bytes());
       add_to_index(name_, buffer_.size() - start);
     }
     return flush_if_full();
@@ -97,7 +99,8 @@ class OriginalSink final : public Sink {
 
   Status end_step() override {
     if (index_.empty()) return {};
-    for (const auto& path : std::exchange(missing_, {})) (void)publish_beside(path);  // reported before
+    for (const auto& path : std::exchange(missing_, {}))
+      (void)publish_beside(path);  // reported before
     const std::string index_file = format::index_file_name(step_.step, options_.worker);
     std::string event_file;
     if (file_) {
@@ -167,9 +170,7 @@ class OriginalSink final : public Sink {
     return {};
   }
 
-  std::string ended_file_name() const {
-    return std::string(kEndedFolder) + "/" + options_.worker;
-  }
+  std::string ended_file_name() const { return std::string(kEndedFolder) + "/" + options_.worker; }
 
   // True if every worker has ended, or if it is time to stop waiting for them.
   Result<bool> all_ended(const JobEnd& end) {
@@ -182,7 +183,8 @@ class OriginalSink final : public Sink {
     }
   }
 
-  // A path of beside_. A failure is kept for another try: no reader opens a run without these files.
+  // A path of beside_. A failure is kept for another try: no reader opens a run without these
+  // files.
   Status publish_beside(const std::string& path) {
     Status status = publish(path, beside_.at(path));
     if (!status.ok()) missing_.insert(path);
@@ -251,7 +253,7 @@ class OriginalSink final : public Sink {
   const OriginalSinkOptions options_;
   Claim claim_;
   bool admitted_ = false;
-  bool resuming_ = false;  // there are steps of an earlier run
+  bool resuming_ = false;                      // there are steps of an earlier run
   std::map<std::string, std::string> beside_;  // files beside the steps: path → content
   std::set<std::string> missing_;              // those that could not be published yet
   StepInfo step_;

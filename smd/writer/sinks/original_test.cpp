@@ -62,7 +62,8 @@ TEST_F(OriginalSinkTest, parts_of_a_large_tensor_join_and_offsets_stay_right) {
   const StoredReduction min{.name = "abs_min", .dtype = DType::float64};
   ASSERT_TRUE(sink->begin_step(kStep).ok());
   ASSERT_TRUE(sink->reductions("big", 1.5, {{min}}).ok());
-  ASSERT_TRUE(sink->tensor({.name = "big", .dtype = DType::float64, .shape = shape}, bytes.first(8)).ok());
+  ASSERT_TRUE(
+      sink->tensor({.name = "big", .dtype = DType::float64, .shape = shape}, bytes.first(8)).ok());
   ASSERT_TRUE(sink->more(bytes.subspan(8, 400'000)).ok());
   ASSERT_TRUE(sink->more(bytes.subspan(400'008)).ok());
   ASSERT_TRUE(sink->reductions("big", 1.5, {{min}}).ok());
@@ -81,7 +82,9 @@ TEST_F(OriginalSinkTest, widens_what_the_original_cannot_read_also_in_parts) {
   for (DType dtype : {DType::bfloat16, DType::float8_e4m3fn, DType::float8_e5m2}) {
     const Shape shape = {static_cast<int64_t>(elements.size() / size_of(dtype))};
     ASSERT_TRUE(sink->begin_step(kStep).ok());
-    ASSERT_TRUE(sink->tensor({.name = "x", .dtype = dtype, .shape = shape}, ByteSpan(elements).first(50'002)).ok());
+    ASSERT_TRUE(sink->tensor({.name = "x", .dtype = dtype, .shape = shape},
+                             ByteSpan(elements).first(50'002))
+                    .ok());
     ASSERT_TRUE(sink->more(ByteSpan(elements).subspan(50'002)).ok());
     ASSERT_TRUE(sink->end_step().ok());
     EXPECT_EQ(read(0).tensor->dtype, dtype);
@@ -152,7 +155,8 @@ class FailingStorage final : public storage::Storage {
   }
   Result<bool> put(std::string_view path, ByteSpan content, storage::Put when,
                    const storage::CreateOptions& o) override {
-    if (!failing.empty() && path.starts_with(failing)) return Error{ErrorCode::io, "No space left."};
+    if (!failing.empty() && path.starts_with(failing))
+      return Error{ErrorCode::io, "No space left."};
     return inner_->put(path, content, when, o);
   }
   Result<std::unique_ptr<storage::ReadFile>> open(std::string_view path) override {
