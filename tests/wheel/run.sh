@@ -20,6 +20,7 @@ check() {
   fi
 }
 
+export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 .venvs/dev/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
   --wheel-dir "$work/dist" .
 wheel=$(echo "$work"/dist/smdebug-*.whl)
