@@ -25,14 +25,20 @@ void bind_resume(nb::module_& m) {
       .def_rw("mode_steps", &ResumeState::mode_steps);
   nb::class_<ResumeFile>(m, "ResumeFile", "metadata.json beside the checkpoints of a job.")
       .def(nb::init<std::string>(), nb::arg("folder"))
-      .def("load", [](const ResumeFile& file) { return check(file.load()); },
-           "The entry that went furthest, or None.")
+      .def(
+          "load", [](const ResumeFile& file) { return check(file.load()); },
+          "The entry that went furthest, or None.")
       .def("has_new_checkpoint", &ResumeFile::has_new_checkpoint)
-      .def("append", [](const ResumeFile& file, const ResumeState& state) { check(file.append(state)); },
-           nb::arg("state"));
-  m.def("checkpoint_folder", [] {
-    return smd::checkpoint_folder(smd::Environment::of_process().checkpoint_config_file_path());
-  }, "Where the job keeps its checkpoints, or None.");
+      .def(
+          "append",
+          [](const ResumeFile& file, const ResumeState& state) { check(file.append(state)); },
+          nb::arg("state"));
+  m.def(
+      "checkpoint_folder",
+      [] {
+        return smd::checkpoint_folder(smd::Environment::of_process().checkpoint_config_file_path());
+      },
+      "Where the job keeps its checkpoints, or None.");
 }
 
 }  // namespace smdebug
