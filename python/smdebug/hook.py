@@ -113,7 +113,7 @@ class BaseHook:
         self,
         out_dir: str | os.PathLike[str] | None = None,
         export_tensorboard: bool = False,
-        tensorboard_dir: str | None = None,
+        tensorboard_dir: str | os.PathLike[str] | None = None,
         dry_run: bool = False,
         reduction_config: _core.ReductionConfig | None = None,
         save_config: Any = None,
@@ -132,15 +132,15 @@ class BaseHook:
             )
         arguments = {
             "out_dir": os.path.expanduser(os.fspath(out_dir)),
-            "export_tensorboard": bool(export_tensorboard),
-            "tensorboard_dir": tensorboard_dir,
-            "dry_run": bool(dry_run),
+            "export_tensorboard": _flag(export_tensorboard, "export_tensorboard"),
+            "tensorboard_dir": None if tensorboard_dir is None else os.fspath(tensorboard_dir),
+            "dry_run": _flag(dry_run, "dry_run"),
             "reduction_config": reduction_config,
             "save_config": None if save_config is None else _core.SaveConfig.parse(save_config),
             "include_regex": include_regex,
             "exclude_regex": exclude_regex,
             "include_collections": include_collections,
-            "save_all": bool(save_all),
+            "save_all": _flag(save_all, "save_all"),
             "include_workers": _text(include_workers, "include_workers"),
             "durable": _text(durable, "durable"),
             "max_queue_bytes": max_queue_bytes,
@@ -211,6 +211,10 @@ class BaseHook:
     @property
     def include_regex(self) -> list[str]:
         return self._core.include_regex
+
+    @property
+    def exclude_regex(self) -> list[str]:
+        return self._core.exclude_regex
 
     @property
     def include_collections(self) -> list[str]:
@@ -336,6 +340,10 @@ class BaseHook:
 
     # ---- saving
 
+    def save(self, name: str, tensor: Any) -> None:
+        """Offers a tensor: it is saved as the collections that hold its name want it."""
+        self._core.save(name, tensor)
+
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | list[str] = "default"
     ) -> None:
@@ -408,6 +416,18 @@ class BaseHook:
 
 class Hook(BaseHook):
     """Records any training loop: one `hook.step()` per step, then save_tensor and save_scalar."""
+
+
+def _flag(value: Any, name: str) -> bool:
+    """True or False, or one of their spellings; as loose as configuration files are."""
+    while isinstance(value, list | tuple) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, str):
+        known = {"true": True, "1": True, "false": False, "0": False}
+        if value.lower() not in known:
+            raise SMDebugValueError(f"{name} must be True or False, not {value!r}.")
+        return known[value.lower()]
+    return bool(value)
 
 
 def _text(value: Any, name: str) -> str:

@@ -85,4 +85,4 @@ def get_logger(name: str = _NAME) -> logging.Logger:
 
 def core_log(level: int, message: str) -> None:
     """Takes the messages of the C++ core."""
-    get_logger().log(_CORE_LEVELS[level], "%s", message)
+    get_logger().log(_CORE_LEVELS[level], "%s", message, stacklevel=2)

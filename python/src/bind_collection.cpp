@@ -46,8 +46,6 @@ nb::set name_set(const Collection& collection) {
   return out;
 }
 
-std::string json_text(const Collection& collection) { return smd::dump_json(collection.to_json()); }
-
 Collection from_json_text(const std::string& text) {
   const smd::Json json = check(smd::parse_json(text, ""));
   std::string name;
@@ -118,16 +116,17 @@ void bind_one(nb::module_& m) {
                    nb::for_setter(nb::arg("value").none()))
       .def_prop_rw("save_histogram", &Collection::save_histogram,
                    [](Collection& c, nb::object v) { c.set_save_histogram(to_bool(v, "save_histogram")); })
-      .def("to_json_dict", [](const Collection& c) { return to_python(c.to_json()); })
-      .def("to_json", &json_text)
+      .def("to_json_dict",
+           [](const Collection& c) { return to_python(check(smd::parse_json(c.to_json(), ""))); })
+      .def("to_json", &Collection::to_json)
       .def("__eq__",
            [](const Collection& a, nb::object b) {
              return nb::isinstance<Collection>(b) && a == nb::cast<const Collection&>(b);
            },
            nb::arg("other").none())
       .def("__hash__", [](const Collection& c) { return std::hash<std::string>()(c.name()); })
-      .def("__repr__", [](const Collection& c) { return fmt::format("Collection({})", json_text(c)); })
-      .def("__getstate__", &json_text)
+      .def("__repr__", [](const Collection& c) { return fmt::format("Collection({})", c.to_json()); })
+      .def("__getstate__", &Collection::to_json)
       .def("__setstate__",
            [](Collection* self, const std::string& state) { new (self) Collection(from_json_text(state)); });
 }

@@ -156,8 +156,9 @@ void run(int64_t bytes, F&& f) {
   check(std::move(status));
 }
 
-void save_tensor(Hook& hook, const std::string& name, nb::handle value,
-                 const std::vector<std::string>& collections) {
+void save_tensor(Hook& hook, nb::handle tensor_name, nb::handle value, nb::handle targets) {
+  const std::string_view name = to_name(tensor_name);
+  const std::vector<std::string> collections = to_strings(targets, "collections_to_write");
   // Converting a list costs; a step that saves nothing must not pay for it.
   const bool idle = hook.step().step >= 0 && !hook.is_step_wanted() && !hook.wants_tensor(collections);
   if (idle && !hook.is_closed() && !value.is_none() && !nb::isinstance<nb::dict>(value)) return;
@@ -171,17 +172,21 @@ void save_tensor(Hook& hook, const std::string& name, nb::handle value,
   run(view.size_bytes(), [&] { return hook.save_tensor(name, view, collections); });
 }
 
-void save(Hook& hook, const std::string& name, nb::handle value) {
-  if (!hook.is_step_wanted() || !hook.wants(name)) return;
+void save(Hook& hook, nb::handle tensor_name, nb::handle value) {
+  const std::string_view name = to_name(tensor_name);
+  if (hook.step().step >= 0 && !hook.is_step_wanted() && !hook.is_closed()) return;
   const TensorArg arg(value, name);
-  if (arg.holds_strings()) return;
+  if (arg.holds_strings()) {
+    raise("SMDebugTypeError", fmt::format("'{}' holds strings: save them with save_tensor().", name));
+  }
   const smd::TensorView view = arg.view();
   check(smd::check(view));
   run(view.size_bytes(), [&] { return hook.save(name, view); });
 }
 
-void save_scalar(Hook& hook, std::string_view name, nb::handle value, bool sm_metric,
+void save_scalar(Hook& hook, nb::handle scalar_name, nb::handle value, bool sm_metric,
                  std::optional<double> timestamp) {
+  const std::string_view name = to_name(scalar_name);
   check(hook.save_scalar(name, to_number(value, name), {.sm_metric = sm_metric, .wall_secs = timestamp}));
 }
 
@@ -192,7 +197,8 @@ void bind_hook(nb::module_& m) {
       .def_static("create", &create, nb::arg("arguments"))
       .def_static("from_json", &from_json, nb::arg("path").none(), nb::arg("arguments"))
       .def("begin_step", [](Hook& h) { check(h.begin_step()); })
-      .def("begin_step_at", [](Hook& h, smd::Step step) { check(h.begin_step(step)); }, nb::arg("step"))
+      .def("begin_step_at", [](Hook& h, nb::handle step) { check(h.begin_step(to_int(step, "step"))); },
+           nb::arg("step"))
       .def("end_step", [](Hook& h) { check(h.end_step()); })
       .def_prop_rw("mode", &Hook::mode, &Hook::set_mode)
       .def_prop_ro("step", [](const Hook& h) { return h.step().step; })
@@ -205,9 +211,9 @@ void bind_hook(nb::module_& m) {
            nb::arg("collections"))
       .def("is_collection_active", [](const Hook& h, const std::string& n) { return h.is_collection_active(n); },
            nb::arg("name"))
-      .def("save", &save, nb::arg("name"), nb::arg("value"))
-      .def("save_tensor", &save_tensor, nb::arg("name"), nb::arg("value").none(), nb::arg("collections"))
-      .def("save_scalar", &save_scalar, nb::arg("name"), nb::arg("value").none(),
+      .def("save", &save, nb::arg("name").none(), nb::arg("value").none())
+      .def("save_tensor", &save_tensor, nb::arg("name").none(), nb::arg("value").none(), nb::arg("collections").none())
+      .def("save_scalar", &save_scalar, nb::arg("name").none(), nb::arg("value").none(),
            nb::arg("sm_metric") = false, nb::arg("timestamp") = nb::none())
       .def(
           "close",

@@ -80,6 +80,19 @@ std::vector<std::string> to_comma_list(nb::handle value, const char* name) {
   return to_strings(value, name);
 }
 
+std::string_view to_name(nb::handle value) {
+  if (!nb::isinstance<nb::str>(value)) {
+    raise("SMDebugTypeError", fmt::format("A tensor name must be a string, not {}.", describe(value)));
+  }
+  Py_ssize_t size = 0;
+  const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (text == nullptr) {
+    PyErr_Clear();
+    raise("SMDebugValueError", fmt::format("The tensor name {} is not valid Unicode.", describe(value)));
+  }
+  return {text, static_cast<size_t>(size)};
+}
+
 bool to_bool(nb::handle value, const char* name) {
   if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
   raise("SMDebugValueError", fmt::format("{} must be True or False, not {}.", name, describe(value)));

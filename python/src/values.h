@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "smd/base/json.h"
@@ -26,6 +27,8 @@ std::vector<int64_t> to_int_list(nb::handle value, const char* name);
 std::vector<std::string> to_strings(nb::handle value, const char* name);
 // Like to_strings; a string is split at its commas.
 std::vector<std::string> to_comma_list(nb::handle value, const char* name);
+// A tensor's name; it lives as long as the Python string.
+std::string_view to_name(nb::handle value);
 bool to_bool(nb::handle value, const char* name);
 
 // Through Python's json module.

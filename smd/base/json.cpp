@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace smd {
 namespace {
 
+// Values are walked by recursion; no file of ours comes near this depth.
+constexpr int kDeepest = 500;
+
 // Blanks every comma that is followed only by white space and a closing bracket, so that positions
-// in error messages stay right.
-std::string without_trailing_commas(std::string_view text) {
+// in error messages stay right. nullopt: brackets are nested too deeply.
+std::optional<std::string> without_trailing_commas(std::string_view text) {
   std::string out(text);
   bool in_string = false;
+  int depth = 0;
   size_t comma = std::string::npos;
   for (size_t i = 0; i < out.size(); ++i) {
     const char c = out[i];
@@ -25,6 +30,11 @@ std::string without_trailing_commas(std::string_view text) {
       continue;
     }
     if (std::strchr(" \t\r\n", c) != nullptr && c != '\0') continue;
+    if (c == '[' || c == '{') {
+      if (++depth > kDeepest) return std::nullopt;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
     if ((c == ']' || c == '}') && comma != std::string::npos) out[comma] = ' ';
     comma = c == ',' ? i : std::string::npos;
     in_string = c == '"';
@@ -66,8 +76,14 @@ void append(std::string& out, const Json& value) {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view source) {
+  const auto plain = without_trailing_commas(text);
+  if (!plain) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("Invalid JSON: more than {} brackets are open at once{}{}.", kDeepest,
+                             source.empty() ? "" : ", in ", source)};
+  }
   try {
-    return Json::parse(without_trailing_commas(text));
+    return Json::parse(*plain);
   } catch (const Json::exception& e) {
     // nlohmann prefixes "[json.exception.parse_error.101] "; people do not need it.
     std::string_view reason = e.what();

@@ -7,11 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "smd/base/json_fwd.h"
 #include "smd/base/result.h"
 
 namespace smd {
-
-using Json = nlohmann::ordered_json;
 
 // Parses one JSON document. Trailing commas in arrays and objects are accepted. An error says line
 // and column and what was expected; `source` (a file name or "") ends the sentence.

@@ -42,5 +42,14 @@ TEST(Json, dumps_with_pythons_separators) {
   EXPECT_EQ(dump_json(value), R"({"a": [1, 2], "b": null, "c": {}, "d": []})");
 }
 
+TEST(Json, deep_nesting_is_an_error_and_no_stack_overflow) {
+  const auto nested = [](size_t depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  ASSERT_TRUE(parse_json(nested(500), "").ok());
+  EXPECT_EQ(dump_json(*parse_json(nested(500), "")), nested(500));
+  const auto deep = parse_json(nested(200'000), "x.json");
+  ASSERT_FALSE(deep.ok());
+  EXPECT_EQ(deep.error().message, "Invalid JSON: more than 500 brackets are open at once, in x.json.");
+}
+
 }  // namespace
 }  // namespace smd

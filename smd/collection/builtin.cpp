@@ -8,6 +8,12 @@ namespace {
 
 namespace keys = collection_keys;
 
+constexpr std::array kKnownCollections = {
+    keys::kDefault,       keys::kAll,         keys::kInputs,            keys::kOutputs,
+    keys::kWeights,       keys::kGradients,   keys::kLosses,            keys::kBiases,
+    keys::kLayers,        keys::kSmMetrics,   keys::kOptimizerVariables, keys::kMetrics,
+    keys::kHyperparameters, keys::kPredictions, keys::kLabels,          keys::kFeatureImportance,
+    keys::kAverageShap,   keys::kFullShap,    keys::kTrees,             keys::kScalars};
 constexpr std::array kScalarCollections = {keys::kLosses, keys::kMetrics, keys::kSmMetrics,
                                            keys::kFeatureImportance, keys::kAverageShap};
 constexpr std::array kMetricCollections = {keys::kLosses, keys::kMetrics, keys::kSmMetrics};
@@ -18,6 +24,8 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 }
 
 }  // namespace
+
+bool is_known_collection(std::string_view name) { return contains(kKnownCollections, name); }
 
 bool is_scalar_collection(std::string_view name) { return contains(kScalarCollections, name); }
 

@@ -40,6 +40,8 @@ inline constexpr std::string_view kScalars = "scalars";
 inline constexpr std::string_view kSearchableScalars = kSmMetrics;
 }  // namespace collection_keys
 
+// One of the names above: may be saved although nothing is known of its tensors yet.
+bool is_known_collection(std::string_view name);
 // One number per step: shown as a scalar, saved as it is, never reduced, without histogram.
 bool is_scalar_collection(std::string_view name);
 // Its means also go to the job's metrics file.

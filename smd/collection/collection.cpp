@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "smd/base/json.h"
 #include "smd/config/json_value.h"
 
 namespace smd {
@@ -104,6 +105,7 @@ std::vector<std::string> Collection::tensor_names() const {
   std::vector<std::string> names;
   names.reserve(names_.size());
   for (const auto& [name, how] : names_) names.push_back(name);
+  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -121,8 +123,7 @@ void Collection::add_tensor_name(std::string_view name) {
 }
 
 void Collection::add_matched_name(std::string_view name) {
-  if (has_tensor_name(name)) return;
-  names_.emplace(name, Membership::matched);
+  if (!has_tensor_name(name)) names_.emplace(name, Membership::matched);
 }
 
 bool Collection::remove_tensor_name(std::string_view name) {
@@ -165,16 +166,27 @@ void Collection::set_save_histogram(bool value) {
   ++revision_;
 }
 
-Json Collection::to_json() const {
-  Json json = {
-      {"name", name_},
-      {"include_regex", include_regex()},
-      {"tensor_names", tensor_names()},
-      {"reduction_config", reduction_config_ ? reduction_config_->to_json() : Json(nullptr)},
-      {"save_config", save_config_ ? save_config_->to_json() : Json(nullptr)},
-      {"save_histogram", save_histogram_}};
-  if (!exclude_.empty()) json["exclude_regex"] = exclude_regex();
-  return json;
+std::string Collection::to_json() const {
+  std::string out;
+  const auto add = [&](std::string_view key, const Json& value) {
+    out += key;
+    out += dump_json(value);
+  };
+  add("{\"name\": ", name_);
+  add(", \"include_regex\": ", include_regex());
+  out += ", \"tensor_names\": [";
+  std::string_view separator;
+  for (const std::string& name : tensor_names()) {
+    out += separator;
+    append_json_string(out, name);
+    separator = ", ";
+  }
+  add("], \"reduction_config\": ", reduction_config_ ? reduction_config_->to_json() : Json(nullptr));
+  add(", \"save_config\": ", save_config_ ? save_config_->to_json() : Json(nullptr));
+  add(", \"save_histogram\": ", save_histogram_);
+  if (!exclude_.empty()) add(", \"exclude_regex\": ", exclude_regex());
+  out += '}';
+  return out;
 }
 
 Result<Collection> Collection::from_json(std::string name, const Json& json,

@@ -5,14 +5,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "smd/base/json.h"
+#include "smd/base/json_fwd.h"
 #include "smd/base/result.h"
 #include "smd/collection/pattern.h"
 #include "smd/config/reduction_config.h"
@@ -74,8 +75,11 @@ class Collection final {
   bool save_histogram() const { return save_histogram_; }
   void set_save_histogram(bool value);
 
-  // The object that the collections file holds under the collection's name.
-  Json to_json() const;
+  size_t name_count() const { return names_.size(); }
+
+  // The object that the collections file holds under the collection's name. Made without a document,
+  // as a model may have many thousand names.
+  std::string to_json() const;
   // Unknown keys are ignored. A pattern that cannot be used here is kept as text, matches nothing,
   // and adds a sentence to `warnings`, if there: files come from other programs, too.
   static Result<Collection> from_json(std::string name, const Json& json,
@@ -85,6 +89,10 @@ class Collection final {
   bool operator==(const Collection& other) const;
 
  private:
+  struct TextHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
   struct NamePattern {
     std::string text;
     std::optional<Pattern> compiled;  // nullopt: from a file, not usable here
@@ -100,7 +108,7 @@ class Collection final {
   std::string name_;
   Patterns include_;
   Patterns exclude_;
-  std::map<std::string, Membership, std::less<>> names_;  // listed or matched
+  std::unordered_map<std::string, Membership, TextHash, std::equal_to<>> names_;  // listed or matched
   std::shared_ptr<SaveConfig> save_config_;
   std::shared_ptr<ReductionConfig> reduction_config_;
   bool save_histogram_ = true;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "smd/base/json.h"
 #include "smd/base/nearest.h"
 #include "smd/config/json_value.h"
 
@@ -83,12 +84,26 @@ uint64_t CollectionSet::revision() const {
                          [](uint64_t sum, const auto& c) { return sum + c->revision(); });
 }
 
+size_t CollectionSet::name_count() const {
+  size_t count = 0;
+  for (const auto& collection : collections_) count += collection->name_count();
+  return count;
+}
+
 std::string CollectionSet::to_json() const {
-  Json collections = Json::object();
-  for (const auto& collection : collections_)
-    collections[collection->name()] = collection->to_json();
-  return dump_json(
-      {{"collections", std::move(collections)}, {"_meta", {{"num_workers", num_workers_}}}});
+  std::string out = "{\"collections\": {";
+  std::string_view separator;
+  for (const auto& collection : collections_) {
+    out += separator;
+    append_json_string(out, collection->name());
+    out += ": ";
+    out += collection->to_json();
+    separator = ", ";
+  }
+  out += "}, \"_meta\": ";
+  out += dump_json({{"num_workers", num_workers_}});
+  out += '}';
+  return out;
 }
 
 Result<CollectionSet> CollectionSet::from_json(std::string_view text, std::string_view source,

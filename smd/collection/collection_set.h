@@ -46,6 +46,9 @@ class CollectionSet final {
   // Grows with every change of the set or of a collection in it.
   uint64_t revision() const;
 
+  // Names in all collections together; grows with matched names, too.
+  size_t name_count() const;
+
   // The collections file: one line, {"collections": {…}, "_meta": {"num_workers": n}}.
   std::string to_json() const;
   // `source` is a file name for error messages, or "". Top-level keys other than the two are an

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "smd/base/json.h"
 #include "smd/base/nearest.h"
 #include "smd/config/json_value.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "smd/base/json.h"
+#include "smd/base/json_fwd.h"
 #include "smd/base/result.h"
 #include "smd/config/reduction_config.h"
 #include "smd/config/save_config.h"

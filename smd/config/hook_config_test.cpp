@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "smd/base/json.h"
+
 namespace smd {
 namespace {
 

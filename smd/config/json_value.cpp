@@ -10,6 +10,7 @@
 #include <limits>
 #include <optional>
 
+#include "smd/base/json.h"
 #include "smd/base/nearest.h"
 
 namespace smd {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "smd/base/json.h"
 #include "smd/base/nearest.h"
 
 namespace smd {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "smd/base/json.h"
+#include "smd/base/json_fwd.h"
 #include "smd/base/result.h"
 #include "smd/config/json_value.h"
 #include "smd/reduce/reduction.h"

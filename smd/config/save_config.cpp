@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "smd/base/json.h"
+
 namespace smd {
 namespace {
 

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "smd/base/json.h"
+
 namespace smd {
 namespace {
 

@@ -31,6 +31,21 @@ enum class PluginField : protozero::pbf_tag_type { name = 1, content = 2 };
 
 using protozero::pbf_wire_type;
 
+constexpr pbf_wire_type wire_of(EventField field) {
+  return field == EventField::wall_time ? pbf_wire_type::fixed64
+         : field == EventField::step    ? pbf_wire_type::varint
+                                        : pbf_wire_type::length_delimited;
+}
+constexpr pbf_wire_type wire_of(TensorField field) {
+  const bool number = field == TensorField::dtype || field == TensorField::source_dtype;
+  return number ? pbf_wire_type::varint : pbf_wire_type::length_delimited;
+}
+constexpr pbf_wire_type wire_of(DimField field) {
+  return field == DimField::size ? pbf_wire_type::varint : pbf_wire_type::length_delimited;
+}
+constexpr pbf_wire_type wire_of(ValueField) { return pbf_wire_type::length_delimited; }
+constexpr pbf_wire_type wire_of(PluginField) { return pbf_wire_type::length_delimited; }
+
 template <typename Field>
 constexpr uint32_t key(Field field, pbf_wire_type wire) {
   return static_cast<uint32_t>(field) << 3 | static_cast<uint32_t>(wire);
@@ -42,12 +57,11 @@ uint64_t field_bytes(uint64_t length) { return 1 + protozero::length_of_varint(l
 // Decimal text of a number without allocation.
 class Decimal final {
  public:
-  explicit Decimal(int64_t value) : end_(fmt::format_to(buffer_, "{}", value)) {}
-  std::string_view text() const { return {buffer_, static_cast<size_t>(end_ - buffer_)}; }
+  explicit Decimal(int64_t value) : digits_(value) {}
+  std::string_view text() const { return {digits_.data(), digits_.size()}; }
 
  private:
-  char buffer_[24];
-  char* end_;
+  fmt::format_int digits_;
 };
 
 // Writes protobuf fields through a pointer into memory that was sized before.
@@ -67,6 +81,7 @@ class Cursor final {
     varint(length);
   }
   void raw(const void* data, size_t size) {
+    if (size == 0) return;  // `data` may be null
     std::memcpy(at_, data, size);
     at_ += size;
   }
@@ -191,6 +206,17 @@ void append_sized(std::string& out, uint64_t bytes, Write&& write) {
 
 // ---- reading
 
+// Goes to the next field. A known number with another wire type is as good as an unknown one;
+// protozero does not check that itself.
+template <typename Message>
+bool next_field(Message& message) {
+  while (message.next()) {
+    if (message.wire_type() == wire_of(message.tag())) return true;
+    message.skip();
+  }
+  return false;
+}
+
 Error corrupt(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("The event is not valid: {}.", what)};
 }
@@ -227,10 +253,10 @@ void read_list(TensorField field, Reader& message, DType dtype, Bytes& out) {
 
 Shape read_shape(protozero::pbf_message<ShapeField> message) {
   Shape shape;
-  while (message.next(ShapeField::dim)) {
+  while (message.next(ShapeField::dim, pbf_wire_type::length_delimited)) {
     auto dim = protozero::pbf_message<DimField>(message.get_message());
     int64_t size = 0;
-    while (dim.next()) {
+    while (next_field(dim)) {
       if (dim.tag() == DimField::size) {
         size = dim.get_int64();
       } else {
@@ -257,7 +283,7 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
   int source = 0;
   bool has_strings = false;
   // The type decides how lists are read, and may follow them.
-  for (auto first = message; first.next();) {
+  for (auto first = message; next_field(first);) {
     if (first.tag() == TensorField::dtype) {
       code = first.get_enum();
     } else {
@@ -265,7 +291,7 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
     }
   }
   const auto dtype = dtype_from_code(code);
-  while (message.next()) {
+  while (next_field(message)) {
     switch (message.tag()) {
       case TensorField::shape:
         tensor.shape = read_shape(protozero::pbf_message<ShapeField>(message.get_message()));
@@ -295,7 +321,7 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
   }
   const auto count = element_count(tensor.shape);
   if (!count.ok()) return corrupt(count.error().message);
-  if (has_strings || code == info_of(DType::string).code || (code == 0 && tensor.elements.empty())) {
+  if (has_strings || dtype == DType::string || (code == 0 && tensor.elements.empty())) {
     tensor.dtype = DType::string;
     if (*count != static_cast<int64_t>(tensor.strings.size())) {
       return corrupt(fmt::format("{} strings do not fill the shape [{}]", tensor.strings.size(),
@@ -328,11 +354,11 @@ std::optional<int64_t> parse_decimal(std::string_view text) {
 }
 
 void read_metadata(protozero::pbf_message<MetadataField> message, Event& event) {
-  while (message.next(MetadataField::plugin_data)) {
+  while (message.next(MetadataField::plugin_data, pbf_wire_type::length_delimited)) {
     auto plugin = protozero::pbf_message<PluginField>(message.get_message());
     std::string_view name;
     std::string_view content;
-    while (plugin.next()) {
+    while (next_field(plugin)) {
       if (plugin.tag() != PluginField::name && plugin.tag() != PluginField::content) {
         plugin.skip();
         continue;
@@ -349,7 +375,7 @@ void read_metadata(protozero::pbf_message<MetadataField> message, Event& event) 
 }
 
 Status read_value(protozero::pbf_message<ValueField> message, Event& event) {
-  while (message.next()) {
+  while (next_field(message)) {
     switch (message.tag()) {
       case ValueField::tag: event.name = message.get_string(); break;
       case ValueField::tensor: {
@@ -370,13 +396,13 @@ Result<Event> read_event(ByteSpan payload) {
   event.step.mode_step = -1;
   protozero::pbf_message<EventField> message(
       protozero::data_view(as_text(payload).data(), payload.size()));
-  while (message.next()) {
+  while (next_field(message)) {
     switch (message.tag()) {
       case EventField::wall_time: event.wall_secs = message.get_double(); break;
       case EventField::step: event.step.step = message.get_int64(); break;
       case EventField::summary: {
         protozero::pbf_message<SummaryField> summary(message.get_message());
-        if (summary.next(SummaryField::value)) {
+        if (summary.next(SummaryField::value, pbf_wire_type::length_delimited)) {
           SMD_RETURN_IF_ERROR(
               read_value(protozero::pbf_message<ValueField>(summary.get_message()), event));
         }

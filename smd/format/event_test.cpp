@@ -182,6 +182,35 @@ TEST(Event, elements_that_do_not_fill_the_shape_are_corrupt) {
   EXPECT_EQ(event.error().code, ErrorCode::corrupt);
 }
 
+TEST(Event, the_reference_variant_of_strings_with_numbers_is_corrupt) {
+  // dtype 107, tensor_content of three bytes.
+  const std::string event = from_hex("2a 0e 0a 0c 0a 01 77 42 07 08 6b 22 03 61 62 63");
+  const auto parsed = parse_event(as_bytes(event));
+  ASSERT_FALSE(parsed.ok());
+  EXPECT_EQ(parsed.error().code, ErrorCode::corrupt);
+}
+
+TEST(Event, an_empty_name_and_empty_strings_without_memory_come_back) {
+  const int64_t shape[] = {2};
+  const std::string_view strings[] = {{}, {}};
+  std::string out;
+  append_string_record(out, kStep, {.name = {}, .shape = shape}, strings);
+  const Event event = parse_only(out);
+  EXPECT_EQ(event.name, "");
+  EXPECT_THAT(event.tensor->strings, ElementsAre("", ""));
+}
+
+TEST(Event, a_known_field_of_another_wire_type_is_skipped) {
+  // Tensor w with dtype 1, a shape of no dimensions and one float; then a varint where metadata belongs.
+  const std::string event = from_hex("10 05 2a 13 0a 11 0a 01 77 42 0a 08 01 12 00 22 04 00 00 80 3f 48 07");
+  const auto parsed = parse_event(as_bytes(event));
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+  EXPECT_EQ(parsed->step.mode_step, 5);
+  EXPECT_EQ(load_le<float>(parsed->tensor->elements.data()), 1.0f);
+  // A double where the step belongs, a varint where the summary belongs.
+  EXPECT_FALSE(parse_event(as_bytes(from_hex("11 00 00 00 00 00 00 00 00 28 01")))->tensor.has_value());
+}
+
 TEST(TfRecord, every_cut_is_truncated_and_every_header_flip_corrupt) {
   const float x = 1;
   std::string out;

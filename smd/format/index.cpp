@@ -19,7 +19,10 @@ struct Malformed {
   std::string what;
 };
 
-void append_uint(std::string& out, uint64_t value) { fmt::format_to(std::back_inserter(out), "{}", value); }
+void append_uint(std::string& out, uint64_t value) {
+  const fmt::format_int digits(value);
+  out.append(digits.data(), digits.size());
+}
 
 template <typename T>
 T require(simdjson::simdjson_result<T> value, const char* what) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "smd/base/json.h"
 #include "smd/base/nearest.h"
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
@@ -105,6 +106,12 @@ Status Hook::initialize() {
   for (const std::string& pattern : config.exclude_regex) {
     SMD_RETURN_IF_ERROR(by_regex->exclude(pattern));
     SMD_RETURN_IF_ERROR(everything->exclude(pattern));
+  }
+  // Their tensors come with their kind; the first one must find its collection in the plan.
+  for (const std::string& name : include) {
+    if (is_known_collection(name) && name != collection_keys::kScalars) {
+      SMD_RETURN_IF_ERROR(collections_->create(name));
+    }
   }
   for (const CollectionConfig& listed : config.collections) {
     SMD_TRY(const auto collection, collections_->create(listed.name));
@@ -211,6 +218,7 @@ Status Hook::begin_step(Step step) {
   if (!fork_guard_.in_owner()) return {};
   if (step <= step_clock_.current().step) return step_clock_.advance_to(step).error();
   if (recording_) finish_step();
+  if (resume_file_ && recording_) save_resume_state();
   SMD_TRY(const StepInfo info, step_clock_.advance_to(step));
   return begin(info);
 }
@@ -243,9 +251,9 @@ Status Hook::end_step() {
   SMD_RETURN_IF_ERROR(check_usable());
   if (!is_recording()) return {};
   finish_step();
+  step_ended_ = step_clock_.started();
   saving_ = false;
   watching_ = false;
-  step_ended_ = step_clock_.started();
   return {};
 }
 
@@ -256,7 +264,7 @@ void Hook::open_step() {
 }
 
 void Hook::finish_step() {
-  if (!step_clock_.started() || !plan_ || step_ended_) return;
+  if (!step_clock_.started() || step_ended_ || !plan_) return;
   if (!unseen_watches_.empty()) report_unseen_watches();
   if (!scalars_.empty()) {
     static constexpr int64_t kOne[] = {1};
@@ -277,11 +285,11 @@ void Hook::finish_step() {
 }
 
 void Hook::export_collections() {
-  std::string json = collections_->to_json();
-  exported_ = true;
-  if (json == exported_json_) return;
-  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)), json);
-  exported_json_ = std::move(json);
+  const std::pair content(collections_->revision(), collections_->name_count());
+  if (exported_ == content) return;
+  writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)),
+               collections_->to_json());
+  exported_ = content;
 }
 
 Status Hook::write_collections() {
@@ -329,28 +337,34 @@ bool Hook::is_collection_active(std::string_view name) const {
 void Hook::join_kind(std::string_view name, Kind kind) {
   const std::string_view target = collection_of(kind);
   if (target.empty()) return;
-  const auto collection = collections_->find(target);
-  if (collection && !collection->has_tensor_name(name)) collection->add_tensor_name(name);
+  const auto collection = collections_->create(target);
+  if (collection.ok() && !(*collection)->has_tensor_name(name)) (*collection)->add_tensor_name(name);
 }
 
 Status Hook::save(std::string_view name, const TensorView& tensor, Kind kind) {
+  return offer(name, tensor, nullptr, kind);
+}
+
+Status Hook::save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind) {
+  return offer(name, tensor.view(), &tensor, kind);
+}
+
+Status Hook::offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                   Kind kind) {
   SMD_RETURN_IF_ERROR(check_usable());
-  if (!is_step_wanted() || !fork_guard_.in_owner()) return {};
+  if (!is_step_wanted() || !fork_guard_.in_owner()) {
+    if (!step_clock_.started() && recording_) warn_of_early(name);
+    return {};
+  }
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(check(tensor));
   join_kind(name, kind);
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
-  return saving_ ? record(name, tensor, nullptr, plan_->wanted(name)) : Status();
+  return saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
 }
 
-Status Hook::save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind) {
-  SMD_RETURN_IF_ERROR(check_usable());
-  if (!is_step_wanted() || !fork_guard_.in_owner()) return {};
-  SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  SMD_RETURN_IF_ERROR(check(tensor.view()));
-  join_kind(name, kind);
-  if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor.view()));
-  return saving_ ? record(name, tensor.view(), &tensor, plan_->wanted(name)) : Status();
+void Hook::warn_of_early(std::string_view name) {
+  warn_once(fmt::format("'{}' was saved before the first step began; it is dropped.", name));
 }
 
 Status Hook::watch(std::string_view name, const TensorView& tensor) {
@@ -374,6 +388,13 @@ Status Hook::watch(std::string_view name, const TensorView& tensor) {
     }
   }
   return {};
+}
+
+// Under the name that people gave it and under the one it is stored as.
+Status Hook::watch_scalar(std::string_view name, const Number& value) {
+  const TensorView view{.data = value.bits.data(), .dtype = value.dtype, .shape = {}};
+  SMD_RETURN_IF_ERROR(watch(name, view));
+  return watch(std::string(kScalarPrefix).append(name), view);
 }
 
 void Hook::report_unseen_watches() {
@@ -482,7 +503,11 @@ Status Hook::save_tensor(std::string_view name, const TensorView& tensor,
   SMD_RETURN_IF_ERROR(check(tensor));
   if (!is_recording()) return {};
   if (!step_clock_.started() || !plan_) {
-    warn_once(fmt::format("'{}' was saved before the first step began; it is dropped.", name));
+    warn_of_early(name);
+    return {};
+  }
+  if (step_ended_) {
+    warn_once(fmt::format("'{}' was saved between two steps; it is dropped.", name));
     return {};
   }
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
@@ -518,7 +543,9 @@ Status Hook::save_strings(std::string_view name, std::span<const std::string_vie
 Status Hook::save_scalar(std::string_view name, const Number& value, const ScalarOptions& options) {
   SMD_RETURN_IF_ERROR(check_usable());
   if (!is_recording()) return {};
+  if (watching_) SMD_RETURN_IF_ERROR(watch_scalar(name, value));
   const double wall_secs = options.wall_secs ? *options.wall_secs : options_.clock->unix_secs();
+  if (!scalars_.knows(name)) SMD_RETURN_IF_ERROR(check_tensor_name(name));
   if (!scalars_.set(name, value, wall_secs)) return {};
   // A new name: the slow path, once.
   SMD_TRY(const auto collection, collections_->create(collection_keys::kScalars));
@@ -541,10 +568,14 @@ Status Hook::close(const CloseOptions& options) {
   Status status;
   if (!plan_) status = prepare();
   if (status.ok() && recording_ && !scalars_.empty() && (!step_clock_.started() || step_ended_)) {
-    step_clock_.advance();
+    step_clock_.advance();  // they have no step of their own
     step_ended_ = false;
   }
   if (recording_ && plan_) finish_step();
+  if (recording_ && resume_file_) {
+    next_state_look_ = {};  // whatever it costs: a checkpoint of the last step counts, too
+    save_resume_state();
+  }
   closed_ = true;
   recording_ = false;
   saving_ = false;

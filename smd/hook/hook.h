@@ -102,8 +102,8 @@ class Hook final {
   Status begin_step();
   // With a number of the caller's, greater than the last.
   Status begin_step(Step step);
-  // Ends the current step early, so that readers see it. Tensors are saved again from the next step
-  // on; scalars saved in between belong to it.
+  // Ends the current step early, so that readers see it. Saving goes on with the next step; scalars
+  // that are saved before it begins belong to it.
   Status end_step();
 
   const StepInfo& step() const { return step_clock_.current(); }
@@ -146,6 +146,9 @@ class Hook final {
   bool is_closed() const { return closed_; }
   bool is_strict() const { return guard_.strict(); }
 
+  // To the log, unless it was said before.
+  void warn_once(std::string message);
+
   const Worker& worker() const { return worker_; }
   bool is_recording() const { return recording_ && fork_guard_.in_owner(); }
   size_t peak_queue_bytes() const { return writer_ ? writer_->peak_queue_bytes() : 0; }
@@ -166,14 +169,16 @@ class Hook final {
   void report_unseen_watches();
   Status check_usable() const;
 
+  Status offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned, Kind kind);
+  void warn_of_early(std::string_view name);
   // Does what is wanted of a tensor.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                 const Action& action);
   Status watch(std::string_view name, const TensorView& tensor);
+  Status watch_scalar(std::string_view name, const Number& value);
   Status reduce_into_step(std::string_view name, const TensorView& tensor, ReductionSet reductions);
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);
-  void warn_once(std::string message);
 
   HookOptions options_;
   std::shared_ptr<storage::Storage> storage_;
@@ -196,10 +201,10 @@ class Hook final {
   bool started_ = false;
   bool saving_ = false;     // the plan saves something at this step
   bool watching_ = false;   // tensors are watched for NaN at this step
+  bool step_ended_ = false;  // by end_step(): the step takes nothing any more
   bool step_open_ = false;  // the writer has begun this step
-  bool step_ended_ = false;  // this step is published; the next one takes what is still to come
-  bool exported_ = false;
-  std::string exported_json_;
+  // Revision and name count of the collections when they were last written.
+  std::optional<std::pair<uint64_t, size_t>> exported_;
   std::optional<Step> last_saved_step_;
   int64_t training_run_ = 0;
   std::chrono::steady_clock::time_point next_state_look_{};

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 
+#include "smd/base/json.h"
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
@@ -308,6 +309,18 @@ TEST_F(HookTest, a_kind_puts_a_tensor_into_its_collection) {
   EXPECT_THAT(collections()["collections"]["weights"]["tensor_names"], ElementsAre("other"));
 }
 
+TEST_F(HookTest, an_included_built_in_collection_gets_its_tensors_by_kind_from_the_first_step_on) {
+  HookOptions o = options();
+  o.config.include_collections = {"metrics", "layers"};
+  auto hook = make(std::move(o));
+  ASSERT_TRUE(hook->save("early", view()).ok());
+  EXPECT_THAT(log->lines, Contains(HasSubstr("'early' was saved before the first step")));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save("accuracy", view(), Kind::metric).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("accuracy"));
+}
+
 TEST_F(HookTest, collections_added_later_take_part_from_the_next_step_on) {
   auto hook = make(saving_every(1, false));
   ASSERT_TRUE(hook->begin_step().ok());
@@ -399,6 +412,22 @@ TEST_F(HookTest, a_nan_in_a_watched_tensor_saves_the_rest_of_its_step_and_the_ne
   EXPECT_THAT(event(3, "smdebug/when_nan").tensor->strings, ElementsAre("loss"));
   EXPECT_THAT(names(4), ElementsAre("before", "loss", "after"));
   EXPECT_THAT(log->lines, Contains(HasSubstr("'loss' holds a NaN at step 3")));
+}
+
+TEST_F(HookTest, a_scalar_can_be_watched_for_nan) {
+  HookOptions o = options();
+  o.config.save_all = true;
+  o.config.save_config = *SaveConfig::broadcast({.save_interval = 100, .start_step = 1, .when_nan = {"loss"}});
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    ASSERT_TRUE(hook->save_scalar("loss", i == 1 ? std::nan("") : 1.0).ok());
+    ASSERT_TRUE(hook->save("w", view()).ok());
+  }
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("scalar/loss"));
+  EXPECT_THAT(names(1), ElementsAre("smdebug/when_nan", "w", "scalar/loss"));
+  EXPECT_THAT(names(2), ElementsAre("w", "scalar/loss"));
 }
 
 TEST_F(HookTest, a_watched_name_that_never_comes_is_reported_with_a_near_one) {
@@ -551,6 +580,7 @@ TEST_F(HookTest, bad_arguments_come_back_as_errors) {
   EXPECT_EQ(hook->begin_step(5).error().code, ErrorCode::invalid_argument);
   EXPECT_EQ(hook->step().step, 5);
   EXPECT_EQ(hook->save("", view()).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(hook->save_scalar("", 1.0).error().code, ErrorCode::invalid_argument);
   const Shape bad = {-1};
   EXPECT_EQ(hook->save("x", {.data = values.data(), .shape = bad}).error().code, ErrorCode::invalid_argument);
   HookOptions nowhere = options();
@@ -559,6 +589,24 @@ TEST_F(HookTest, bad_arguments_come_back_as_errors) {
   HookOptions pattern = options();
   pattern.config.include_regex = {"("};
   EXPECT_EQ(Hook::create(std::move(pattern)).error().code, ErrorCode::invalid_argument);
+}
+
+TEST_F(HookTest, keeps_an_ended_step_when_more_is_saved_before_the_next) {
+  const std::vector<std::string> custom{"custom"};
+  auto hook = make(saving_every(1));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save("w", view()).ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  ASSERT_TRUE(hook->save_scalar("between", 1.0).ok());
+  ASSERT_TRUE(hook->save_tensor("late", view(), custom).ok());
+  EXPECT_THAT(log->lines, Contains(HasSubstr("'late' was saved between two steps")));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  ASSERT_TRUE(hook->save_scalar("after", 2.0).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("w"));
+  EXPECT_THAT(names(1), ElementsAre("scalar/between"));
+  EXPECT_THAT(names(2), ElementsAre("scalar/after"));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
     const bool named = contains(options.include_collections, name);
     const bool custom = contains(options.custom_collections, name) && !named && !all;
     if (name == collection_keys::kScalars) continue;  // a list of names; scalars are always saved
-    const bool known = is_scalar_collection(name) || contains(options.builtin_collections, name);
+    const bool known = is_known_collection(name) || contains(options.builtin_collections, name);
     if (collection->empty() && !known && !named) {
       warnings.push_back(fmt::format(
           "The collection '{}' has neither patterns nor tensor names: nothing is saved for it.", name));

@@ -24,6 +24,7 @@ class ScalarBoard final {
 
   // True if the name was never seen before. `name` is without the prefix.
   bool set(std::string_view name, const Number& value, double wall_secs);
+  bool knows(std::string_view name) const { return index_.find(name) != index_.end(); }
   bool empty() const { return current_.empty(); }
 
   // Calls f(const Scalar&) for each scalar set since the last call, in the order of first setting.

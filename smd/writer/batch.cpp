@@ -1,24 +1,47 @@
 #include "smd/writer/batch.h"
 
+#include <cstdlib>
 #include <cstring>
+#include <new>
 
 namespace smd {
 
+namespace {
+
+Block new_block() {
+  constexpr size_t kAlignment = 4096;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBlockBytes));
+  if (memory == nullptr) throw std::bad_alloc();
+  return Block(memory);
+}
+
+}  // namespace
+
+void FreeBlock::operator()(std::byte* block) const { std::free(block); }
+
 Block BlockPool::take() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      Block block = std::move(free_.back());
-      free_.pop_back();
-      return block;
-    }
+  std::unique_lock lock(mutex_);
+  ++in_use_;
+  if (free_.empty() && in_use_ > warm_ && waiting_pays_) {
+    waiting_pays_ = returned_.wait_for(lock, patience_, [&] { return !free_.empty(); });
   }
-  return std::make_unique_for_overwrite<std::byte[]>(kBlockBytes);
+  if (free_.empty()) {
+    lock.unlock();
+    return new_block();
+  }
+  Block block = std::move(free_.back());
+  free_.pop_back();
+  return block;
 }
 
 void BlockPool::give(Block block) {
-  std::lock_guard lock(mutex_);
-  if (free_.size() < kept_) free_.push_back(std::move(block));
+  {
+    std::lock_guard lock(mutex_);
+    --in_use_;
+    waiting_pays_ = true;
+    if (free_.size() < warm_) free_.push_back(std::move(block));
+  }
+  returned_.notify_one();
 }
 
 Batch::~Batch() {

@@ -3,6 +3,8 @@
 // Commands on their way from the training thread to the writer thread, with the memory they refer to.
 // A batch is filled by one thread, moved, and emptied by another; it is never shared.
 
+#include <chrono>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -16,20 +18,29 @@ namespace smd {
 
 inline constexpr size_t kBlockBytes = size_t{1} << 20;
 
-using Block = std::unique_ptr<std::byte[]>;
+struct FreeBlock {
+  void operator()(std::byte* block) const;
+};
+using Block = std::unique_ptr<std::byte[], FreeBlock>;
 
-// Blocks of kBlockBytes for reuse, so that snapshots land in memory that is already mapped. Thread-safe.
+// Blocks of kBlockBytes for snapshots. New memory costs a page fault every 4 KiB, more than copying it,
+// so a block that the writer is about to give back is worth a short wait. Thread-safe.
 class BlockPool final {
  public:
-  // Keeps at most this many unused blocks.
-  explicit BlockPool(size_t kept) : kept_(kept) {}
+  // Up to `warm` blocks are kept and reused. Past that many in use, take() waits up to `patience` for
+  // one to come back before it makes another.
+  BlockPool(size_t warm, std::chrono::microseconds patience) : warm_(warm), patience_(patience) {}
   Block take();
   void give(Block block);
 
  private:
-  const size_t kept_;
-  std::mutex mutex_;
-  std::vector<Block> free_;  // guarded by mutex_
+  const size_t warm_;
+  const std::chrono::microseconds patience_;
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable returned_;
+  std::vector<Block> free_;
+  size_t in_use_ = 0;
+  bool waiting_pays_ = true;  // the last wait was not in vain
 };
 
 struct BeginStep {
@@ -104,7 +115,7 @@ class Batch final {
   std::shared_ptr<BlockPool> pool_;
   std::vector<Command> commands_;
   std::vector<Block> blocks_;  // the last one is being filled
-  std::vector<Block> large_;   // reservations that no block can hold
+  std::vector<std::unique_ptr<std::byte[]>> large_;  // reservations that no block can hold
   std::vector<std::shared_ptr<const void>> owners_;
   size_t used_ = kBlockBytes;  // of the last block
   size_t weight_ = 0;

@@ -14,8 +14,10 @@
 namespace smd {
 namespace {
 
-// Unused snapshot blocks kept for reuse.
-constexpr size_t kKeptBlocks = 64;
+// Snapshot blocks kept for reuse: enough to decouple the threads, few enough to stay in the cache.
+constexpr size_t kWarmBlocks = 24;
+// Writing a block to the page cache takes a fraction of this.
+constexpr std::chrono::microseconds kBlockPatience{2000};
 // A batch is handed over when it reaches this size, long before a step ends.
 constexpr size_t kBatchBytes = kBlockBytes;
 
@@ -138,7 +140,7 @@ class Executor final {
 
 Writer::Writer(std::unique_ptr<Sink> sink, const WriterOptions& options)
     : options_(options),
-      pool_(std::make_shared<BlockPool>(kKeptBlocks)),
+      pool_(std::make_shared<BlockPool>(kWarmBlocks, kBlockPatience)),
       batch_(pool_),
       shared_(std::make_shared<Shared>(std::move(sink), options.max_queue_bytes)) {}
 

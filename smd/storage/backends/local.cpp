@@ -228,7 +228,7 @@ class LocalStorage final : public Storage {
       if (full.ends_with(kTemporary) || ::stat(full.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
         continue;
       }
-      std::string path = full.substr(root_.size() + 1);
+      std::string path = full.substr(root_ == "/" ? 1 : root_.size() + 1);
       if (path > start_after) files.push_back(info_of(std::move(path), info));
     }
     // A directory that vanishes under the iteration has no files any more.
@@ -273,7 +273,9 @@ class LocalStorage final : public Storage {
     return true;
   }
 
-  std::string full_path(std::string_view path) const { return fmt::format("{}/{}", root_, path); }
+  std::string full_path(std::string_view path) const {
+    return fmt::format("{}{}{}", root_, root_ == "/" ? "" : "/", path);
+  }
 
   const std::string root_;
 };

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <optional>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "smd/format/file_name.h"
@@ -40,17 +43,17 @@ class OriginalSink final : public Sink {
     const auto count = static_cast<uint64_t>(TensorView{.shape = head.shape}.size());
     const uint64_t bytes = count * size_of(head.dtype);
     SMD_RETURN_IF_ERROR(open_file());
-    index_.add_tensor(head.name, offset_, format::record_bytes(step_, head, count));
-    format::append_record_start(buffer_, step_, head, count);
-    if (bytes > elements.size()) {  // the rest follows: remember what ends the record
-      pending_ = Pending{.dtype = head.dtype, .left = bytes};
-      format::append_record_end(pending_->end, step_, head);
-      return more(elements);
+    if (bytes == elements.size() && bytes <= kCopyBytes && !is_stored_widened(head.dtype)) {
+      const size_t start = buffer_.size();
+      format::append_record(buffer_, step_, head, elements);
+      add_to_index(head.name, buffer_.size() - start);
+      return flush_if_full();
     }
-    SMD_RETURN_IF_ERROR(append_elements(head.dtype, elements));
-    format::append_record_end(buffer_, step_, head);
-    offset_ += format::record_bytes(step_, head, count);
-    return flush_if_full();
+    add_to_index(head.name, format::record_bytes(step_, head, count));
+    format::append_record_start(buffer_, step_, head, count);
+    pending_ = Pending{.dtype = head.dtype, .left = bytes};
+    format::append_record_end(pending_->end, step_, head);
+    return more(elements);
   }
 
   Status more(ByteSpan elements) override {
@@ -59,7 +62,6 @@ class OriginalSink final : public Sink {
     if (pending_->left > 0) return {};
     buffer_ += pending_->end;
     pending_.reset();
-    offset_ = written_ + buffer_.size();
     return flush_if_full();
   }
 
@@ -95,14 +97,18 @@ class OriginalSink final : public Sink {
 
   Status end_step() override {
     if (index_.empty()) return {};
+    for (const auto& path : std::exchange(missing_, {})) (void)publish_beside(path);  // reported before
+    const std::string index_file = format::index_file_name(step_.step, options_.worker);
     std::string event_file;
     if (file_) {
       SMD_RETURN_IF_ERROR(flush());
+      // An earlier run's index must not point into our event file, not even for a moment.
+      if (resuming_) SMD_RETURN_IF_ERROR(options_.storage->remove(index_file));
       SMD_RETURN_IF_ERROR(file_->commit());
       event_file = format::event_file_name(step_.step, options_.worker);
     }
     const std::string json = index_.finish(step_, event_file);
-    SMD_RETURN_IF_ERROR(publish(format::index_file_name(step_.step, options_.worker), json));
+    SMD_RETURN_IF_ERROR(publish(index_file, json));
     abandon_step();
     return {};
   }
@@ -117,12 +123,18 @@ class OriginalSink final : public Sink {
   }
 
   Status put(std::string_view path, std::string_view content) override {
+    const auto beside = beside_.insert_or_assign(std::string(path), std::string(content)).first;
+    missing_.insert(beside->first);
     SMD_RETURN_IF_ERROR(admit());
-    return publish(path, content);
+    missing_.erase(beside->first);
+    return publish_beside(beside->first);
   }
 
   Status end_job(const JobEnd& end) override {
     SMD_RETURN_IF_ERROR(admit());
+    for (const auto& [path, content] : beside_) {
+      if (!options_.storage->stat(path).ok()) SMD_RETURN_IF_ERROR(publish_beside(path));
+    }
     if (end.num_workers > 1) {
       SMD_RETURN_IF_ERROR(publish(ended_file_name(), ""));
       SMD_TRY(const bool all, all_ended(end));
@@ -137,7 +149,7 @@ class OriginalSink final : public Sink {
   }
 
  private:
-  // A tensor whose elements arrive in parts.
+  // A tensor whose elements are arriving.
   struct Pending {
     DType dtype = DType::float32;
     uint64_t left = 0;
@@ -149,6 +161,8 @@ class OriginalSink final : public Sink {
     if (admitted_) return {};
     if (options_.exclusive) SMD_RETURN_IF_ERROR(claim_.acquire());
     SMD_RETURN_IF_ERROR(options_.storage->remove(ended_file_name()));  // of an earlier run
+    SMD_TRY(const auto earlier, options_.storage->list("index", ""));
+    resuming_ = !earlier.empty();
     admitted_ = true;
     return {};
   }
@@ -166,6 +180,13 @@ class OriginalSink final : public Sink {
       if (waited >= kLongestWait) return true;
       std::this_thread::sleep_for(kPoll);
     }
+  }
+
+  // A path of beside_. A failure is kept for another try: no reader opens a run without these files.
+  Status publish_beside(const std::string& path) {
+    Status status = publish(path, beside_.at(path));
+    if (!status.ok()) missing_.insert(path);
+    return status;
   }
 
   Status publish(std::string_view path, std::string_view content) {
@@ -230,6 +251,9 @@ class OriginalSink final : public Sink {
   const OriginalSinkOptions options_;
   Claim claim_;
   bool admitted_ = false;
+  bool resuming_ = false;  // there are steps of an earlier run
+  std::map<std::string, std::string> beside_;  // files beside the steps: path → content
+  std::set<std::string> missing_;              // those that could not be published yet
   StepInfo step_;
   std::unique_ptr<storage::WriteFile> file_;  // of the open step, once it has a tensor
   std::string buffer_;                        // records that are not in the file yet

@@ -139,5 +139,77 @@ TEST_F(OriginalSinkTest, an_empty_step_writes_nothing) {
   EXPECT_THAT(paths(), ElementsAre());
 }
 
+// Forwards to another storage until told that files whose path starts so cannot be put.
+class FailingStorage final : public storage::Storage {
+ public:
+  explicit FailingStorage(std::shared_ptr<Storage> inner) : inner_(std::move(inner)) {}
+  std::string failing;  // empty: none
+
+  std::string name() const override { return inner_->name(); }
+  Result<std::unique_ptr<storage::WriteFile>> create(std::string_view path,
+                                                     const storage::CreateOptions& o) override {
+    return inner_->create(path, o);
+  }
+  Result<bool> put(std::string_view path, ByteSpan content, storage::Put when,
+                   const storage::CreateOptions& o) override {
+    if (!failing.empty() && path.starts_with(failing)) return Error{ErrorCode::io, "No space left."};
+    return inner_->put(path, content, when, o);
+  }
+  Result<std::unique_ptr<storage::ReadFile>> open(std::string_view path) override {
+    return inner_->open(path);
+  }
+  Result<storage::FileInfo> stat(std::string_view path) override { return inner_->stat(path); }
+  Result<std::vector<storage::FileInfo>> list(std::string_view folder,
+                                              std::string_view start_after) override {
+    return inner_->list(folder, start_after);
+  }
+  Status remove(std::string_view path) override { return inner_->remove(path); }
+  Status sync() override { return inner_->sync(); }
+
+ private:
+  std::shared_ptr<Storage> inner_;
+};
+
+TEST_F(OriginalSinkTest, an_index_of_an_earlier_run_never_points_into_a_new_event_file) {
+  const Shape shape = {2};
+  const float x[] = {1, 2};
+  ASSERT_TRUE(sink->begin_step(kStep).ok());
+  ASSERT_TRUE(sink->tensor({.name = "x", .shape = shape}, std::as_bytes(std::span(x))).ok());
+  ASSERT_TRUE(sink->end_step().ok());
+
+  // The next run ends between the event file and the index of the same step.
+  auto failing = std::make_shared<FailingStorage>(storage);
+  auto next = original_sink({.storage = failing, .worker = "worker_0"});
+  ASSERT_TRUE(next->begin_step(kStep).ok());
+  ASSERT_TRUE(next->tensor({.name = "another", .shape = shape}, std::as_bytes(std::span(x))).ok());
+  failing->failing = "index/";
+  EXPECT_FALSE(next->end_step().ok());
+  EXPECT_THAT(paths(), ElementsAre("events/000000001000/000000001000_worker_0.tfevents"));
+}
+
+TEST_F(OriginalSinkTest, a_file_beside_the_steps_is_tried_again_until_it_is_there) {
+  auto failing = std::make_shared<FailingStorage>(storage);
+  failing->failing = "collections/";
+  auto other = original_sink({.storage = failing, .worker = "worker_0"});
+  const auto save_step = [&] {
+    ASSERT_TRUE(other->begin_step(kStep).ok());
+    ASSERT_TRUE(other->shape("x", "x", {}).ok());
+    ASSERT_TRUE(other->end_step().ok());
+  };
+  EXPECT_FALSE(other->put("collections/c.json", "{}").ok());
+  save_step();
+  EXPECT_FALSE(storage->stat("collections/c.json").ok());
+  failing->failing.clear();
+  save_step();
+  EXPECT_TRUE(storage->stat("collections/c.json").ok());
+}
+
+TEST_F(OriginalSinkTest, a_file_beside_the_steps_that_vanished_is_there_again_at_the_end) {
+  ASSERT_TRUE(sink->put("collections/c.json", "{}").ok());
+  ASSERT_TRUE(storage->remove("collections/c.json").ok());
+  ASSERT_TRUE(sink->end_job({}).ok());
+  EXPECT_TRUE(storage->stat("collections/c.json").ok());
+}
+
 }  // namespace
 }  // namespace smd

@@ -1,0 +1,52 @@
+# The few verbs of this repository. Each says what it does and reuses what is there.
+SHELL := bash
+.DEFAULT_GOAL := help
+PYTHON := .venvs/dev/bin/python
+export CCACHE_DIR ?= $(HOME)/.cache/ccache
+
+.PHONY: help setup build demo test check bench lint format tidy clean
+
+help:
+	@echo "make demo    record a small training with a planted fault and show the sick layer"
+	@echo "make test    all tests: C++, Python, interop, faults, fuzzing, sanitizers, wheel, docs"
+	@echo "make check   the quick inner loop: C++ and Python tests, lint"
+	@echo "make bench   our speed beside the original's and NumPy's, in one run"
+	@echo "make lint    formatting, types, layers;  make format  mends formatting"
+	@echo "make clean   remove build results (keeps .venvs)"
+
+# System packages, the Python environment and the optimised build with its tests.
+setup:
+	@tools/setup.sh
+	@tools/venv.sh dev
+
+build: setup
+	@cmake --preset dev > build.log 2>&1 || { cat build.log; exit 1; }
+	@rm -f build.log
+	@cmake --build --preset dev
+
+demo: build
+	@PYTHONPATH=python $(PYTHON) examples/demo/run.py $(ARGS)
+
+test: setup
+	@python3 tools/run_suites.py $(ARGS)
+
+check: build
+	@python3 tools/run_suites.py --only lint,cpp,python
+
+bench: build
+	@tools/venv.sh original
+	@cmake --preset bench > /dev/null && cmake --build --preset bench
+	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
+
+lint: setup
+	@tools/lint.sh
+
+format: setup
+	@tools/lint.sh --fix
+
+tidy: setup
+	@cmake --preset tidy > /dev/null && cmake --build --preset tidy
+
+clean:
+	@rm -rf build dist python/smdebug/_core*.so python/smdebug/_core.pyi
+	@echo "removed build, dist and the built extension"

@@ -1,0 +1,87 @@
+"""Writes the seed corpora below fuzz/corpus from the golden runs and a few inputs made by hand."""
+
+import shutil
+import struct
+from pathlib import Path
+
+HERE = Path(__file__).parent
+CORPUS = HERE / "corpus"
+GOLDEN = HERE.parent / "tests" / "golden"
+HEADER_BYTES = 12
+FOOTER_BYTES = 4
+
+PATTERNS = [
+    ("relu", "conv1.relu_output_0"),
+    ("[Ll]oss_(?!input).*output", "CrossEntropyLoss_output_0"),
+    (r"^(?P<layer>\w+)\.(?:weight|bias)$", "fc.weight"),
+    ("(?i)(?s)GRAD[^]]{,3}", "grad/x"),
+    (r"(a+)+$", "a" * 30 + "b"),
+    (r"(\w+\s?)*\Z", "x " * 20 + "!"),
+    (r"(?<=a)b\1?\x41\u00e9\U0001f600\07", "ab"),
+    (r"(x)?(?(1)y|z)", "xy"),
+    ("é|ß", "straße"),
+    (r"[[:alpha:]\]]+", "a]"),
+]
+INDEXES = [
+    '{"meta": {"mode": "TRAIN", "mode_step": 3}, "shape_payload": [{"tensorname": "w", "shape": []}]}',
+    '{"meta": {"mode": "EVAL", "mode_step": 0, "event_file_name": "../x"}, "tensor_payload": '
+    '[{"tensorname": "\\u00e9\\ud83d\\ude00", "start_idx": 18446744073709551615, "length": 1}]}',
+    '{"meta": {}, "tensor_payload": []}',
+]
+CONFIGS = [
+    '{"LocalPath": "/tmp/x", "HookParameters": {"save_interval": "10", "train.save_steps": "1, 2",'
+    ' "include_regex": "relu,tanh", "reductions": "min,abs_l2_norm", "save_all": "True",'
+    ' "include_workers": "all", "durable": "step", "eval.when_nan": ["loss"]}}',
+    '{"CollectionConfigurations": [{"CollectionName": "losses", "CollectionParameters":'
+    ' {"include_regex": ["a,b", [1, "c"]], "end_step": 5.0, "save_histogram": 1,},},'
+    ' {"CollectionName": "losses"}]}',
+    '{"HookParameters": null, "CollectionConfigurations": [], "Unknown": {"a": [true, null]}}',
+    "[" * 200 + "]" * 200,
+]
+COLLECTIONS = [
+    '{"collections": {"a": {"include_regex": "x", "exclude_regex": ["("], "save_config":'
+    ' {"TRAIN": null, "EVAL": {"save_steps": [3, 1, 3], "when_nan": ["l"]}}, "reduction_config":'
+    ' {"reductions": "l1,abs_min", "extra_reductions": "median"}}}, "_meta": {"num_workers": 4}}',
+    '{"collections": {"": {}}, "_meta": null}',
+    '{"collections": {"a": {"save_config": {"save_interval": 2}}}, "_meta": {"num_workers": 0}}',
+]
+
+
+def payloads(file: bytes):
+    """The payloads of a stream of records."""
+    at = 0
+    while at < len(file):
+        (length,) = struct.unpack_from("<Q", file, at)
+        yield file[at + HEADER_BYTES : at + HEADER_BYTES + length]
+        at += HEADER_BYTES + length + FOOTER_BYTES
+
+
+def write(target: str, inputs) -> None:
+    """One numbered file per distinct input."""
+    folder = CORPUS / target
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for number, content in enumerate(dict.fromkeys(inputs)):
+        (folder / f"{number:03d}").write_bytes(content)
+
+
+def texts(pattern: str) -> list[bytes]:
+    """The golden files of a pattern."""
+    return [path.read_bytes() for path in sorted(GOLDEN.glob(pattern))]
+
+
+def main() -> None:
+    """Writes everything."""
+    records = texts("types/events/*/*") + texts("hook/events/000000000000/*")
+    boards = texts("hook/tensorboard/*/*.tfevents")[:1]
+    write("tfrecord", [file[:2000] for file in records + boards])
+    seen = [payload for file in records + boards for payload in payloads(file)]
+    write("event", [payload for payload in seen if len(payload) < 1000][:80])
+    write("index", texts("types/index/*/*")[:4] + [t.encode() for t in INDEXES])
+    write("collections", texts("collections/collections/*/*") + [t.encode() for t in COLLECTIONS])
+    write("config", [t.encode() for t in CONFIGS])
+    write("pattern", [f"{pattern}\n{name}".encode() for pattern, name in PATTERNS])
+
+
+if __name__ == "__main__":
+    main()

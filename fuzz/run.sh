@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for a while: fuzz/run.sh [SECONDS=30] [TARGET...]
+#
+# Builds the preset `fuzz` when needed. New inputs gather in build/fuzz/corpus, inputs that break
+# something in build/fuzz/crashes. Exit status 1 if any target failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-30}
+shift || true
+build=build/fuzz
+
+[ -f $build/build.ninja ] || cmake --preset fuzz > /dev/null
+cmake --build $build -j2 > $build/build.log || { cat $build/build.log; exit 1; }
+
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  for source in fuzz/*_fuzz.cpp; do targets+=("$(basename "$source" _fuzz.cpp)"); done
+fi
+
+passed=0
+failed=0
+mkdir -p $build/crashes
+for target in "${targets[@]}"; do
+  grown=$build/corpus/$target
+  seeds=fuzz/corpus/$target
+  log=$build/$target.log
+  mkdir -p "$grown"
+  status=0
+  "$build/fuzz/${target}_fuzz" "$grown" "$seeds" -max_total_time="$seconds" \
+    -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -max_len=65536 -print_final_stats=1 \
+    -artifact_prefix="$build/crashes/$target-" > "$log" 2>&1 || status=$?
+  executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+  coverage=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -1)
+  echo "$target: ${executions:-?} executions, coverage ${coverage:-?}"
+  if [ $status -eq 0 ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    grep -m1 -E '^SUMMARY|not true:|runtime error:' "$log" | sed 's/^/  /' || true
+    sed -n "s|.*Test unit written to |  reproducer: $PWD/|p" "$log"
+  fi
+done
+
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

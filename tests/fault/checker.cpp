@@ -1,0 +1,137 @@
+// Reads a directory that a recorder wrote, as a reader would, and compares every value with the scenario.
+//
+//   smd_fault_checker DIR
+//
+// Prints "steps=N first=A last=B ended=0|1 collections=0|1"; problems go to stderr, exit status 1.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "smd/collection/collection_set.h"
+#include "smd/format/event.h"
+#include "smd/format/file_name.h"
+#include "smd/format/index.h"
+#include "smd/storage/storage.h"
+#include "tests/fault/scenario.h"
+
+namespace {
+
+using namespace smd;
+using fault::Expected;
+
+Error wrong(std::string what) { return {ErrorCode::corrupt, std::move(what)}; }
+
+// The tensors of one step by name.
+using Stored = std::map<std::string, format::StoredTensor>;
+
+Result<Stored> read_tensors(storage::Storage& storage, const format::Index& index, Step step) {
+  Stored stored;
+  if (index.event_file != format::event_file_name(step, "worker_0")) {
+    return wrong(fmt::format("the index names another event file: {}", index.event_file));
+  }
+  SMD_TRY(const Bytes file, storage::read_all(storage, index.event_file));
+  uint64_t end = 0;
+  for (const auto& at : index.tensors) {
+    if (at.offset != end) return wrong(fmt::format("'{}' does not follow the one before", at.name));
+    end = at.offset + at.length;
+    if (end > file.size()) return wrong(fmt::format("'{}' lies behind the end of the file", at.name));
+    SMD_TRY(const auto record,
+            format::parse_record(ByteSpan(file).subspan(at.offset, at.length), at.offset));
+    if (record.size_bytes != at.length) return wrong(fmt::format("'{}' has another length", at.name));
+    SMD_TRY(auto event, format::parse_event(record.payload));
+    if (event.name != at.name || !event.tensor) return wrong(fmt::format("'{}' is another tensor", at.name));
+    if (event.step != fault::step_info(step)) return wrong(fmt::format("'{}' is of another step", at.name));
+    if (!stored.emplace(at.name, std::move(*event.tensor)).second) {
+      return wrong(fmt::format("'{}' is there twice", at.name));
+    }
+  }
+  if (end != file.size()) return wrong("the event file is longer than its records");
+  return stored;
+}
+
+Status compare(const Expected& expected, Stored& stored) {
+  const auto found = stored.find(expected.name);
+  if (found == stored.end()) return wrong(fmt::format("'{}' is missing", expected.name));
+  const format::StoredTensor& tensor = found->second;
+  if (tensor.dtype != expected.dtype || tensor.shape != expected.shape ||
+      tensor.elements != expected.elements || tensor.strings != expected.strings) {
+    return wrong(fmt::format("'{}' has another value", expected.name));
+  }
+  stored.erase(found);
+  return {};
+}
+
+Status check_step(storage::Storage& storage, const std::string& path) {
+  const auto name = format::parse_step_file_name(path);
+  if (!name || name->worker != "worker_0") return wrong("not the name of an index file");
+  SMD_TRY(const Bytes text, storage::read_all(storage, path));
+  SMD_TRY(const auto index, format::parse_index(as_text(text), path));
+  const StepInfo info = fault::step_info(name->step);
+  if (index.mode != info.mode || index.mode_step != info.mode_step) return wrong("another mode or mode step");
+  SMD_TRY(Stored stored, read_tensors(storage, index, name->step));
+  const auto run = stored.find(std::string(fault::kRunTensor));
+  if (run == stored.end() || run->second.elements.size() < 16) return wrong("no tensor names the run");
+
+  std::map<std::string, Shape> shapes;
+  for (const auto& shape : index.shapes) shapes[shape.name] = shape.shape;
+  for (const auto& tensor : fault::tensors_of(fault::run_of(run->second.elements), name->step)) {
+    for (const Expected& expected : fault::expected_of(tensor)) {
+      SMD_RETURN_IF_ERROR(compare(expected, stored));
+    }
+    const bool with_shape = tensor.way == fault::Way::reduced || tensor.way == fault::Way::shape_only;
+    if (with_shape && shapes[tensor.name] != tensor.shape) {
+      return wrong(fmt::format("the shape of '{}' is wrong", tensor.name));
+    }
+  }
+  if (!stored.empty()) return wrong(fmt::format("'{}' is not expected", stored.begin()->first));
+  return {};
+}
+
+int run(const std::string& dir) {
+  const auto storage = storage::local_storage(dir);
+  int problems = 0;
+  auto note = [&](const std::string& path, const Error& error) {
+    ++problems;
+    fmt::print(stderr, "{}/{}: {}\n", dir, path, error.message);
+  };
+  const auto files = storage->list("index", "");
+  if (!files.ok()) note("index", files.error());
+  Step first = -1;
+  Step last = -1;
+  int64_t steps = 0;
+  if (files.ok()) {
+    for (const auto& file : *files) {
+      const Status status = check_step(*storage, file.path);
+      if (!status.ok()) note(file.path, status.error());
+      if (const auto name = format::parse_step_file_name(file.path)) {
+        if (steps++ == 0) first = name->step;
+        last = name->step;
+      }
+    }
+  }
+  const std::string collections = format::collections_file_name("worker_0");
+  const auto text = storage::read_all(*storage, collections);
+  if (text.ok()) {
+    const auto set = CollectionSet::from_json(as_text(*text), collections);
+    if (!set.ok()) note(collections, set.error());
+    if (set.ok() && set->find("reduced") == nullptr) note(collections, wrong("no collection 'reduced'"));
+  } else if (steps > 0) {
+    note(collections, wrong("steps without collections cannot be opened"));
+  }
+  fmt::print("steps={} first={} last={} ended={} collections={}\n", steps, first, last,
+             storage->stat(format::kEndMarker).ok() ? 1 : 0, text.ok() ? 1 : 0);
+  return problems == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: smd_fault_checker DIR\n");
+    return 2;
+  }
+  return run(argv[1]);
+}

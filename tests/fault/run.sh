@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# Faults with real processes: kills at random moments, disks that fail, signals.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+status=0
+python3 tests/fault/kill_test.py --kills 300 || status=1
+python3 tests/fault/disk_test.py || status=1
+python3 tests/fault/signal_test.py || status=1
+exit $status

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Builds the wheel, installs it into a fresh environment and uses it as a new user would.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+check() {
+  local name=$1
+  shift
+  if "$@" > "$work/out" 2>&1; then
+    passed=$((passed + 1))
+  else
+    echo "wheel: $name failed"
+    cat "$work/out"
+    failed=$((failed + 1))
+  fi
+}
+
+.venvs/dev/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+  --wheel-dir "$work/dist" .
+wheel=$(echo "$work"/dist/smdebug-*.whl)
+echo "wheel: built $(basename "$wheel")"
+python3 -m venv "$work/venv"
+"$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
+
+check "stub and typing marker are in the wheel" \
+  bash -c "python3 -m zipfile -l '$wheel' | grep -q 'smdebug/_core.pyi' && python3 -m zipfile -l '$wheel' | grep -q 'smdebug/py.typed'"
+cd "$work"
+check "a run is recorded and read back" "$work/venv/bin/python" - << 'PY'
+import pathlib
+
+import numpy as np
+
+import smdebug
+
+assert "site-packages" in smdebug.__file__, smdebug.__file__
+with smdebug.Hook(out_dir="run", save_config=smdebug.SaveConfig(save_interval=1)) as hook:
+    for step in range(3):
+        hook.step()
+        hook.save_tensor("w", np.full((2, 3), step, np.float32))
+        hook.save_scalar("loss", 1.0 / (step + 1))
+[path] = pathlib.Path("run/events").glob("000000000002/*.tfevents")
+records = {r.name: r.value for r in smdebug._core.read_event_file(str(path))}
+assert (records["w"] == 2).all() and records["w"].shape == (2, 3), records
+assert records["scalar/loss"][0] == 1 / 3
+PY
+check "the old import paths work" "$work/venv/bin/python" -c "
+from smdebug.core.collection_manager import CollectionManager
+from smdebug.core.modes import ModeKeys
+from smdebug.core.reader import FileReader
+from smdebug.core.writer import FileWriter
+from smdebug.exceptions import StepUnavailable
+"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Runs the test suites one after the other and adds up what passed.
+
+A suite fails when its command fails, when it ran no test, or when it skipped one. Logs go to
+build/logs/. The last line is `N passed, M failed` over all suites.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGS = ROOT / "build" / "logs"
+PYTEST = ".venvs/dev/bin/pytest"
+BUILD = "cmake --preset dev > /dev/null && cmake --build --preset dev"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A name, what it covers, and the shell command that runs it."""
+
+    name: str
+    covers: str
+    command: str
+
+
+SUITES = [
+    Suite("lint", "formatting, types, layers", f"{BUILD} && tools/lint.sh"),
+    Suite("cpp", "the C++ core", f"{BUILD} && ctest --preset dev"),
+    Suite("python", "the Python package", f"{BUILD} && {PYTEST} python/tests"),
+    Suite("docs", "examples and links in the documentation", f"{BUILD} && {PYTEST} tests/docs"),
+    Suite(
+        "interop",
+        "files exchanged with the original's released package",
+        f"{BUILD} && tools/venv.sh original && {PYTEST} tests/interop",
+    ),
+    Suite("native", "the installed C++ package and its examples", "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release"),
+    Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
+    Suite("faults", "kills, full disks, signals", f"{BUILD} && tests/fault/run.sh"),
+    Suite("sanitizers", "address, undefined behaviour, threads", "tests/sanitize.sh"),
+    Suite("fuzz", "every parser, 30 seconds each", "fuzz/run.sh 30"),
+]
+
+COUNTS = [
+    re.compile(
+        r"^(?:\w+: )?(?P<passed>\d+) passed, (?P<failed>\d+) failed(?:, (?P<skipped>\d+) skipped)?$"
+    ),
+    re.compile(r"\d+% tests passed, (?P<failed>\d+) tests failed out of (?P<total>\d+)"),
+]
+
+
+def pytest_counts(line: str) -> tuple[int, int, int] | None:
+    """(passed, failed, skipped) of pytest's closing line."""
+    if not re.search(r"\bin [\d.]+s( \([\d:]+\))?\s*=*$", line):
+        return None
+    found = {
+        word: int(n)
+        for n, word in re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed)", line)
+    }
+    failed = found.get("failed", 0) + found.get("error", 0) + found.get("errors", 0)
+    return found.get("passed", 0), failed, found.get("skipped", 0) + found.get("xfailed", 0)
+
+
+def counts(output: str) -> tuple[int, int, int]:
+    """(passed, failed, skipped): the sum of all closing lines in the output of a suite."""
+    total = [0, 0, 0]
+    for line in output.splitlines():
+        line = line.strip()
+        found = pytest_counts(line)
+        for pattern in COUNTS:
+            match = pattern.search(line)
+            if match is None:
+                continue
+            groups = match.groupdict()
+            failed = int(groups["failed"])
+            passed = int(groups["passed"]) if "passed" in groups else int(groups["total"]) - failed
+            found = passed, failed, int(groups.get("skipped") or 0)
+        if found is not None:
+            total = [a + b for a, b in zip(total, found, strict=True)]
+    return total[0], total[1], total[2]
+
+
+def run(suite: Suite, verbose: bool) -> tuple[int, int, bool]:
+    """Runs a suite; (passed, failed, whether all is well)."""
+    log = LOGS / f"{suite.name}.log"
+    print(f"--- {suite.name}: {suite.covers}", flush=True)
+    start = time.monotonic()
+    with log.open("w") as file:
+        process = subprocess.Popen(
+            ["bash", "-o", "pipefail", "-c", suite.command],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            errors="replace",
+        )
+        assert process.stdout is not None
+        for line in process.stdout:
+            file.write(line)
+            if verbose:
+                print(line, end="", flush=True)
+        code = process.wait()
+    output = log.read_text()
+    passed, failed, skipped = counts(output)
+    problem = ""
+    if code != 0:
+        problem = f"exit code {code}"
+        failed = max(failed, 1)
+    elif passed + failed == 0:
+        problem = "ran no test"
+        failed = 1
+    elif skipped:
+        problem = f"skipped {skipped}"
+        failed += skipped
+    secs = time.monotonic() - start
+    print(
+        f"    {suite.name}: {passed} passed, {failed} failed in {secs:.0f} s {problem}".rstrip(),
+        flush=True,
+    )
+    if problem and not verbose:
+        print("\n".join(output.splitlines()[-60:]), flush=True)
+    return passed, failed, not problem and failed == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--only", help="comma separated suites: " + ", ".join(s.name for s in SUITES)
+    )
+    parser.add_argument("--verbose", action="store_true", help="show the output of the suites")
+    args = parser.parse_args()
+    known = [suite.name for suite in SUITES]
+    wanted = args.only.split(",") if args.only else known
+    for name in wanted:
+        if name not in known:
+            parser.error(f"there is no suite '{name}'; there are {', '.join(known)}")
+    LOGS.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("CCACHE_DIR", str(Path.home() / ".cache" / "ccache"))
+    total_passed = total_failed = 0
+    well = True
+    for suite in SUITES:
+        if suite.name not in wanted:
+            continue
+        passed, failed, ok = run(suite, args.verbose)
+        total_passed += passed
+        total_failed += failed
+        well = well and ok
+    print(f"{total_passed} passed, {total_failed} failed")
+    return 0 if well else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
