@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -116,6 +115,8 @@ class Collection(_core.Collection):
     @classmethod
     def from_dict(cls, params: dict[str, Any]) -> Self:
         """From what to_json_dict() gives; whatever is missing has its default."""
+        import json
+
         return cls.from_json(json.dumps(params))
 
     @classmethod
@@ -194,6 +195,8 @@ class CollectionManager(_core.CollectionSet):
         return self.get_collections()
 
     def to_json_dict(self) -> dict[str, Any]:
+        import json
+
         return json.loads(self.to_json())
 
     def get_num_workers(self) -> int:

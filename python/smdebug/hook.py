@@ -11,7 +11,7 @@ import logging
 import os
 import weakref
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from smdebug import _core, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
@@ -149,7 +149,7 @@ class BaseHook:
         self._adopt(_core.Hook.create(self._plumbing(manager) | arguments), manager)
 
     @classmethod
-    def create_from_json_file(cls, json_file_path: str | None = None) -> BaseHook:
+    def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
         """A hook configured by a JSON file: the given one, or what the environment names."""
         self = cls.__new__(cls)
         manager = self._make_manager()
@@ -390,7 +390,7 @@ class BaseHook:
             raise SMDebugRuntimeError(error)
         get_logger().error(error)
 
-    def __enter__(self) -> BaseHook:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

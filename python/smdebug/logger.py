@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 from collections import OrderedDict
 
@@ -70,7 +69,7 @@ def get_logger(name: str = _NAME) -> logging.Logger:
     if any(isinstance(f, DuplicateLogFilter) for f in logger.filters):
         return logger
     logger.setLevel(_LEVELS.get(os.getenv("SMDEBUG_LOG_LEVEL", "info").lower(), logging.INFO))
-    context = os.getenv("SMDEBUG_LOG_CONTEXT") or f"{socket.gethostname()}:{os.getpid()}"
+    context = os.getenv("SMDEBUG_LOG_CONTEXT") or f"{os.uname().nodename}:{os.getpid()}"
     formatter = logging.Formatter(
         fmt=f"[%(asctime)s.%(msecs)03d {context.replace('%', '%%')} %(levelname)s "
         "%(filename)s:%(lineno)d] %(message)s",

@@ -197,7 +197,7 @@ void bind_format(nb::module_& m) {
   nb::class_<StepFile>(m, "StepFile", "Writes the event and index file of one step and worker.")
       .def(nb::init<const std::string&, smd::Step, const std::string&>(), nb::arg("out_dir"),
            nb::arg("step"), nb::arg("worker"))
-      .def("tensor", &StepFile::tensor, nb::arg("name"), nb::arg("value"), nb::arg("mode"),
+      .def("tensor", &StepFile::tensor, nb::arg("name"), nb::arg("value").none(), nb::arg("mode"),
            nb::arg("mode_step"), nb::arg("wall_secs"))
       .def("shape", &StepFile::shape, nb::arg("name"), nb::arg("original_name"), nb::arg("shape"),
            nb::arg("mode"), nb::arg("mode_step"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,15 @@ def value(out_dir: Path, name: str, step: int = 0, worker: str = "worker_0") -> 
 def names(out_dir: Path, step: int = 0, worker: str = "worker_0") -> list[str]:
     """The names of the tensors of a step, sorted; reductions and scalars included."""
     return sorted(tensors(out_dir, step, worker))
+
+
+def wait_for(path: Path) -> None:
+    """Returns once the file is there; fails after a while."""
+    deadline = time.monotonic() + TIMEOUT_SECS
+    never = threading.Event()
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        never.wait(0.005)
 
 
 def start(code: str, *args: object, **variables: str) -> subprocess.Popen[str]:

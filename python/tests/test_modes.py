@@ -42,7 +42,7 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     code = """
 import sys
 import smdebug
-heavy = {"numpy", "torch", "tensorflow", "mxnet", "xgboost", "pandas", "boto3", "asyncio"}
+heavy = {"numpy", "torch", "tensorflow", "mxnet", "xgboost", "pandas", "boto3", "asyncio", "json", "socket"}
 print(sorted(heavy & set(sys.modules)))
 """
     assert recorded.run(code).strip() == "[]"

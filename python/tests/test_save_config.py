@@ -170,6 +170,17 @@ def test_the_config_of_a_mode_can_be_changed_in_place() -> None:
     assert saved(config, modes.EVAL, 7) == [0, 4]
 
 
+def test_the_config_of_a_mode_outlives_being_replaced() -> None:
+    config = SaveConfig(save_steps=range(1000))
+    mode = config.get_save_config(modes.TRAIN)
+    config.set_save_config(modes.TRAIN, None)
+    assert mode.save_steps == list(range(1000))
+    assert config.mode_save_configs[modes.TRAIN] is None
+    mode = config.get_save_config(modes.EVAL)
+    del config
+    assert mode.save_steps == list(range(1000))
+
+
 def test_equality_is_by_value() -> None:
     assert SaveConfig(save_interval=3) == SaveConfig(save_interval=3)
     assert SaveConfig(save_interval=3) != SaveConfig(save_interval=4)

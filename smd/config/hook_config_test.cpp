@@ -79,7 +79,7 @@ TEST(HookConfig, reads_the_documented_sample_with_its_trailing_comma) {
   EXPECT_THAT(config.include_collections, ElementsAre("collection_obj_name1"));
   const SaveConfigMode hook_mode{
       .save_interval = 100, .start_step = 1, .end_step = 1000000, .save_steps = {1, 2, 3, 4}};
-  for (Mode mode : kModes) EXPECT_EQ(config.save_config->mode(mode), hook_mode);
+  for (Mode mode : kModes) EXPECT_EQ(*config.save_config->mode(mode), hook_mode);
   EXPECT_EQ(*config.reduction_config, *ReductionConfig::create({.reductions = {"min,max,mean"}}));
   ASSERT_EQ(config.collections.size(), 1u);
   const CollectionConfig& collection = config.collections[0];
@@ -88,7 +88,7 @@ TEST(HookConfig, reads_the_documented_sample_with_its_trailing_comma) {
   EXPECT_EQ(collection.save_histogram, std::nullopt);
   const SaveConfigMode own{
       .save_interval = 100, .start_step = 1, .end_step = 1000000, .save_steps = {1, 2, 3}};
-  for (Mode mode : kModes) EXPECT_EQ(collection.save_config->mode(mode), own);
+  for (Mode mode : kModes) EXPECT_EQ(*collection.save_config->mode(mode), own);
   EXPECT_EQ(*collection.reduction_config, *ReductionConfig::create({.reductions = {"min"}}));
 }
 

@@ -116,12 +116,10 @@ Result<SaveConfigMode> SaveConfigMode::from_json(const Json& json, std::string_v
   return mode;
 }
 
-SaveConfig::SaveConfig() { modes_.fill(SaveConfigMode{}); }
-
 Result<SaveConfig> SaveConfig::broadcast(SaveConfigMode all) {
   SMD_RETURN_IF_ERROR(all.normalize());
   SaveConfig config;
-  config.modes_.fill(all);
+  config.modes_.fill({.config = std::move(all)});
   return config;
 }
 
@@ -140,41 +138,45 @@ Status SaveConfig::set_mode(Mode mode, std::optional<SaveConfigMode> config) {
                    fmt::format("{}: {}", name_of(mode), status.error().message)};
     }
   }
-  modes_[index_of(mode)] = std::move(config);
+  Own& own = modes_[index_of(mode)];
+  own.inherits = !config.has_value();
+  if (config) own.config = std::move(*config);
   return {};
 }
 
 void SaveConfig::merge_defaults(const SaveConfig& defaults) {
   for (Mode m : kModes) {
-    auto& own = modes_[index_of(m)];
-    if (!own) own = defaults.mode(m).value_or(SaveConfigMode{});
+    Own& own = modes_[index_of(m)];
+    if (!own.inherits) continue;
+    const SaveConfigMode* filling = defaults.mode(m);
+    own = {.config = filling != nullptr ? *filling : SaveConfigMode{}};
   }
 }
 
 bool SaveConfig::complete() const {
-  return std::all_of(modes_.begin(), modes_.end(), [](const auto& m) { return m.has_value(); });
+  return std::all_of(modes_.begin(), modes_.end(), [](const Own& own) { return !own.inherits; });
 }
 
 bool SaveConfig::should_save(Mode m, Step mode_step) const {
-  const auto& own = mode(m);
-  return own ? own->should_save(mode_step) : SaveConfigMode{}.should_save(mode_step);
+  const SaveConfigMode* own = mode(m);
+  return own != nullptr ? own->should_save(mode_step) : SaveConfigMode{}.should_save(mode_step);
 }
 
 std::optional<Step> SaveConfig::next_save(Mode m, Step from) const {
-  const auto& own = mode(m);
-  return own ? own->next_save(from) : SaveConfigMode{}.next_save(from);
+  const SaveConfigMode* own = mode(m);
+  return own != nullptr ? own->next_save(from) : SaveConfigMode{}.next_save(from);
 }
 
 template <typename T>
 Result<T> SaveConfig::same_in_all(T SaveConfigMode::*field, std::string_view name) const {
-  const auto& first = modes_.front();
-  const bool same = std::all_of(modes_.begin(), modes_.end(), [&](const auto& m) {
-    return m && first && (*m).*field == (*first).*field;
+  const SaveConfigMode& first = modes_.front().config;
+  const bool same = std::all_of(modes_.begin(), modes_.end(), [&](const Own& own) {
+    return !own.inherits && own.config.*field == first.*field;
   });
-  if (same) return (*first).*field;
+  if (same) return first.*field;
   std::vector<std::string> values;
   for (Mode m : kModes) {
-    const auto& own = mode(m);
+    const SaveConfigMode* own = mode(m);
     values.push_back(fmt::format("{} {}", name_of(m), own ? shown((*own).*field) : "inherits"));
   }
   return Error{ErrorCode::invalid_argument,
@@ -184,11 +186,11 @@ Result<T> SaveConfig::same_in_all(T SaveConfigMode::*field, std::string_view nam
 
 template <typename T>
 Status SaveConfig::set_in_all(T SaveConfigMode::*field, T value) {
-  Modes changed = modes_;
-  for (auto& m : changed) {
-    if (!m) m = SaveConfigMode{};
-    (*m).*field = value;
-    SMD_RETURN_IF_ERROR(m->normalize());
+  auto changed = modes_;
+  for (Own& own : changed) {
+    if (own.inherits) own = {};
+    own.config.*field = value;
+    SMD_RETURN_IF_ERROR(own.config.normalize());
   }
   modes_ = std::move(changed);
   return {};
@@ -229,7 +231,7 @@ Status SaveConfig::set_when_nan(std::vector<std::string> names) {
 Json SaveConfig::to_json() const {
   Json json = Json::object();
   for (Mode m : kModes) {
-    const auto& own = mode(m);
+    const SaveConfigMode* own = mode(m);
     json[std::string(name_of(m))] = own ? own->to_json() : Json(nullptr);
   }
   return json;

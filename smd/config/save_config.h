@@ -55,18 +55,23 @@ class SaveConfig final {
   using Modes = std::array<std::optional<SaveConfigMode>, kModes.size()>;
 
   // The default in every mode.
-  SaveConfig();
+  SaveConfig() = default;
   // The same in every mode.
   static Result<SaveConfig> broadcast(SaveConfigMode all);
   // One entry per mode, at index_of(mode); nullopt means "inherit".
   static Result<SaveConfig> from_modes(Modes modes);
 
-  const std::optional<SaveConfigMode>& mode(Mode mode) const { return modes_[index_of(mode)]; }
+  // nullptr: the mode inherits.
+  const SaveConfigMode* mode(Mode mode) const {
+    const Own& own = modes_[index_of(mode)];
+    return own.inherits ? nullptr : &own.config;
+  }
   Status set_mode(Mode mode, std::optional<SaveConfigMode> config);
-  // To be changed in place, kept normalized by whoever does; nullptr: the mode inherits.
+  // To be changed in place, kept normalized by whoever does; nullptr: the mode inherits. The pointer
+  // stays usable as long as this object lives, whatever the mode is set to.
   SaveConfigMode* mutable_mode(Mode mode) {
-    auto& config = modes_[index_of(mode)];
-    return config ? &*config : nullptr;
+    Own& own = modes_[index_of(mode)];
+    return own.inherits ? nullptr : &own.config;
   }
 
   // Fills the modes that inherit: from `defaults`, or with default values where that inherits too.
@@ -108,7 +113,16 @@ class SaveConfig final {
   template <typename T>
   Status set_in_all(T SaveConfigMode::*field, T value);
 
-  Modes modes_;
+  struct Own {
+    SaveConfigMode config = {};
+    bool inherits = false;  // `config` is then what it was before, and means nothing
+
+    bool operator==(const Own& other) const {
+      return inherits == other.inherits && (inherits || config == other.config);
+    }
+  };
+
+  std::array<Own, kModes.size()> modes_;
 };
 
 }  // namespace smd

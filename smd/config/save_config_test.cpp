@@ -223,7 +223,7 @@ TEST(SaveConfig, parameters_alone_hold_for_every_mode) {
 TEST(SaveConfig, an_empty_object_inherits_everywhere) {
   const auto config = SaveConfig::from_json(Json::object());
   ASSERT_TRUE(config.ok());
-  for (Mode mode : kModes) EXPECT_FALSE(config->mode(mode).has_value());
+  for (Mode mode : kModes) EXPECT_EQ(config->mode(mode), nullptr);
 }
 
 TEST(SaveConfig, json_errors_say_what_is_wrong) {
@@ -234,6 +234,19 @@ TEST(SaveConfig, json_errors_say_what_is_wrong) {
   EXPECT_THAT(SaveConfig::from_json({{"EVAL", {{"save_interval", 0}}}}).error().message,
               HasSubstr("save_config.EVAL: save_interval is 0"));
   EXPECT_TRUE(SaveConfig::from_json({{"LATER", 1}}, "save_config", UnknownKeys::ignore).ok());
+}
+
+TEST(SaveConfig, a_pointer_to_a_mode_survives_inheriting) {
+  SaveConfig config = *SaveConfig::broadcast({.save_steps = {1, 2}});
+  SaveConfigMode* train = config.mutable_mode(Mode::train);
+  ASSERT_TRUE(config.set_mode(Mode::train, std::nullopt).ok());
+  EXPECT_EQ(config.mode(Mode::train), nullptr);
+  EXPECT_THAT(train->save_steps, testing::ElementsAre(1, 2));
+  SaveConfig other;
+  ASSERT_TRUE(other.set_mode(Mode::train, std::nullopt).ok());
+  ASSERT_TRUE(other.set_save_steps({1, 2}).ok());
+  ASSERT_TRUE(other.set_mode(Mode::train, std::nullopt).ok());
+  EXPECT_EQ(config, other) << "what a mode was before it inherits does not count";
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
   plan.generation_ = plan.matcher_->generation();
   for (uint32_t i = 0; i < plan.entries_.size(); ++i) {
     for (Mode mode : kModes) {
-      const auto& config = plan.entries_[i].save.mode(mode);
+      const SaveConfigMode* config = plan.entries_[i].save.mode(mode);
       for (const std::string& name : config->when_nan) {
         plan.watches_[index_of(mode)][name].push_back(i);
       }
