@@ -65,7 +65,7 @@ def small_reductions(count: int, steps: int) -> Scenario:
         for _ in range(steps):
             hook.step()
             for name in names:
-                hook.save_tensor(name, value)
+                hook.save(name, value)
         hook.close()
         return time.perf_counter() - start
 

@@ -31,6 +31,8 @@ class WriteFile {
   virtual ~WriteFile() = default;
   // Appends the pieces in order.
   virtual Status append(std::span<const ByteSpan> pieces) = 0;
+  // A hint that so many bytes will follow: reserving their space at once makes writing them faster.
+  virtual void expect(uint64_t bytes) { (void)bytes; }
   // Publishes the file under its final name, replacing an older one. Once only.
   virtual Status commit() = 0;
 };

@@ -15,7 +15,7 @@ namespace smd {
 namespace {
 
 // Snapshot blocks kept for reuse: enough to decouple the threads, few enough to stay in the cache.
-constexpr size_t kWarmBlocks = 24;
+constexpr size_t kWarmBlocks = 8;
 // Writing a block to the page cache takes a fraction of this.
 constexpr std::chrono::microseconds kBlockPatience{2000};
 // A batch is handed over when it reaches this size, long before a step ends.

@@ -20,6 +20,9 @@ namespace {
 
 // Small records gather in memory up to this size before they go to the file.
 constexpr size_t kBufferBytes = size_t{256} << 10;
+constexpr uint64_t kAlignmentBytes = uint64_t{64} << 10;
+// For records from this size on, space is reserved in the file.
+constexpr uint64_t kLargeBytes = uint64_t{8} << 20;
 // Elements of at most this many bytes are copied into the buffer, longer ones written from where
 // they are.
 constexpr size_t kCopyBytes = size_t{16} << 10;
@@ -50,7 +53,12 @@ class OriginalSink final : public Sink {
       add_to_index(head.name, buffer_.size() - start);
       return flush_if_full();
     }
-    add_to_index(head.name, format::record_bytes(step_, head, count));
+    const uint64_t length = format::record_bytes(step_, head, count);
+    if (length >= kLargeBytes) {
+      SMD_RETURN_IF_ERROR(flush());
+      file_->expect(length);
+    }
+    add_to_index(head.name, length);
     format::append_record_start(buffer_, step_, head, count);
     pending_ = Pending{.dtype = head.dtype, .left = bytes};
     format::append_record_end(pending_->end, step_, head);
@@ -215,14 +223,19 @@ class OriginalSink final : public Sink {
 
   Status append_elements(DType dtype, ByteSpan elements) {
     if (is_stored_widened(dtype)) return append_widened(dtype, elements);
-    if (elements.size() <= kCopyBytes) {
+    // Up to a boundary of the file only, as the kernel is fastest with whole aligned pages; the few
+    // bytes past it wait in the buffer.
+    const uint64_t end = written_ + buffer_.size() + elements.size();
+    const uint64_t boundary = end / kAlignmentBytes * kAlignmentBytes;
+    if (elements.size() <= kCopyBytes || boundary <= written_ + buffer_.size()) {
       buffer_ += as_text(elements);
-      return {};
+      return flush_if_full();
     }
-    const ByteSpan pieces[] = {as_bytes(buffer_), elements};
+    const ByteSpan now = elements.first(elements.size() - (end - boundary));
+    const ByteSpan pieces[] = {as_bytes(buffer_), now};
     SMD_RETURN_IF_ERROR(file_->append(pieces));
-    written_ += buffer_.size() + elements.size();
-    buffer_.clear();
+    written_ = boundary;
+    buffer_ = as_text(elements.subspan(now.size()));
     return {};
   }
 
