@@ -175,8 +175,12 @@ std::string Collection::to_json() const {
   add("{\"name\": ", name_);
   add(", \"include_regex\": ", include_regex());
   out += ", \"tensor_names\": [";
+  std::vector<std::string_view> names;
+  names.reserve(names_.size());
+  for (const auto& [name, how] : names_) names.push_back(name);
+  std::sort(names.begin(), names.end());
   std::string_view separator;
-  for (const std::string& name : tensor_names()) {
+  for (std::string_view name : names) {
     out += separator;
     append_json_string(out, name);
     separator = ", ";

@@ -68,6 +68,7 @@ Result<Pattern> Pattern::compile(std::string_view text) {
 const std::string& Pattern::text() const { return compiled_->text; }
 
 Result<bool> Pattern::search(std::string_view name) const {
+  if (compiled_->text == ".*") return true;  // found in anything, also where UTF-8 is broken
   // Per call, so that one pattern serves many threads; callers cache the outcome per name.
   std::unique_ptr<pcre2_match_data, Free> data(pcre2_match_data_create(1, nullptr));
   SMD_CHECK(data != nullptr);
