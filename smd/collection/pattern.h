@@ -20,8 +20,8 @@ class Pattern final {
   // As it was given.
   const std::string& text() const;
 
-  // Whether the pattern is found anywhere in `name`. Bytes that are not UTF-8 match nothing but `.*`.
-  // Error when the search was given up because it would have taken too long.
+  // Whether the pattern is found anywhere in `name`. Bytes that are not UTF-8 match nothing but
+  // `.*`. Error when the search was given up because it would have taken too long.
   Result<bool> search(std::string_view name) const;
   // The same; a search that was given up counts as not found.
   bool found_in(std::string_view name) const;

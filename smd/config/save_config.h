@@ -67,8 +67,8 @@ class SaveConfig final {
     return own.inherits ? nullptr : &own.config;
   }
   Status set_mode(Mode mode, std::optional<SaveConfigMode> config);
-  // To be changed in place, kept normalized by whoever does; nullptr: the mode inherits. The pointer
-  // stays usable as long as this object lives, whatever the mode is set to.
+  // To be changed in place, kept normalized by whoever does; nullptr: the mode inherits. The
+  // pointer stays usable as long as this object lives, whatever the mode is set to.
   SaveConfigMode* mutable_mode(Mode mode) {
     Own& own = modes_[index_of(mode)];
     return own.inherits ? nullptr : &own.config;
