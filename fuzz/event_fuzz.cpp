@@ -5,6 +5,8 @@
 
 #include "fuzz/property.h"
 #include "smd/format/event.h"
+#include "smd/format/tensor_record.h"
+#include "smd/format/tfrecord.h"
 #include "smd/tensor/widen.h"
 
 namespace {

@@ -15,6 +15,8 @@
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/format/tensor_record.h"
+#include "smd/format/tfrecord.h"
 #include "smd/storage/storage.h"
 #include "smd/types/worker.h"
 #include "smd/writer/sinks/original.h"

@@ -1,51 +1,18 @@
 #pragma once
 
-// Tensor records: one protobuf Event with one Summary.Value, framed as a TFRecord.
-// The encoder splits a record into what comes before and after the tensor's bytes, so that large
-// tensors are written from where they lie. Pure functions over bytes.
+// Reads the events that hold tensor records. Accepts what other writers of this format produce,
+// too. Pure functions over bytes.
 
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "smd/base/bytes.h"
 #include "smd/base/result.h"
-#include "smd/format/tfrecord.h"
 #include "smd/tensor/tensor_view.h"
 #include "smd/types/step.h"
 
 namespace smd::format {
-
-// What a record says about a tensor besides its elements.
-struct TensorHead {
-  std::string_view name;
-  DType dtype = DType::float32;
-  std::span<const int64_t> shape;
-  double wall_secs = 0;
-};
-
-// Number of bytes that the elements take in the file: types the original cannot read are widened.
-uint64_t stored_bytes(DType dtype, uint64_t count);
-
-// Protobuf messages end at 2 GiB - 1; unsupported if this tensor's record would be larger.
-Status check_record_size(const TensorHead& head, uint64_t count);
-
-// Appends the framed record up to the first byte of the elements …
-void append_record_start(std::string& out, const StepInfo& step, const TensorHead& head,
-                         uint64_t count);
-// … and what follows the last one. Returns nothing else: the total length is record_bytes().
-void append_record_end(std::string& out, const StepInfo& step, const TensorHead& head);
-uint64_t record_bytes(const StepInfo& step, const TensorHead& head, uint64_t count);
-
-// A record with its elements, which are stored as they are (never for widened types).
-void append_record(std::string& out, const StepInfo& step, const TensorHead& head,
-                   ByteSpan elements);
-
-// A tensor of strings; head.dtype is ignored. The shape's element count equals strings.size().
-void append_string_record(std::string& out, const StepInfo& step, const TensorHead& head,
-                          std::span<const std::string_view> strings);
 
 // A tensor as read back. Numbers are in `elements` (C order, little endian), strings in `strings`.
 struct StoredTensor {

@@ -3,27 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <limits>
+#include "smd/format/internal/hex.h"
+#include "smd/format/tensor_record.h"
+#include "smd/format/tfrecord.h"
 
 namespace smd::format {
 namespace {
 
+using internal::from_hex;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string from_hex(std::string_view text) {
-  std::string out;
-  std::string digits;
-  for (char c : text) {
-    if (isxdigit(c) == 0) continue;
-    digits += c;
-    if (digits.size() == 2) {
-      out += static_cast<char>(std::stoi(digits, nullptr, 16));
-      digits.clear();
-    }
-  }
-  return out;
-}
 
 const StepInfo kStep{.step = 7, .mode = Mode::train, .mode_step = 3};
 constexpr double kWall = 1600000000.5;
@@ -38,54 +27,6 @@ Event parse_only(std::string_view record) {
 }
 
 // The two worked examples of the format's documentation.
-TEST(Event, encodes_numbers_byte_for_byte) {
-  const float w[] = {1, 2, 3, 4};
-  const Shape shape = {2, 2};
-  std::string out;
-  append_record(out, kStep,
-                {.name = "w", .dtype = DType::float32, .shape = shape, .wall_secs = kWall},
-                std::as_bytes(std::span(w)));
-  EXPECT_EQ(out, from_hex("59 00 00 00 00 00 00 00 8a 1d 65 b6 09 00 00 20"
-                          "00 84 d7 d7 41 10 07 2a 4c 0a 4a 0a 01 77 42 28"
-                          "08 01 12 12 12 07 08 02 12 03 77 5f 32 12 07 08"
-                          "02 12 03 77 5f 32 22 10 00 00 80 3f 00 00 00 40"
-                          "00 00 40 40 00 00 80 40 4a 1b 0a 0e 0a 09 6d 6f"
-                          "64 65 5f 73 74 65 70 12 01 33 0a 09 0a 04 6d 6f"
-                          "64 65 12 01 31 b3 c0 2d 06"));
-}
-
-TEST(Event, encodes_strings_byte_for_byte) {
-  const Shape shape = {2};
-  const std::string_view strings[] = {"foo", "barz"};
-  std::string out;
-  append_string_record(out, kStep, {.name = "s", .shape = shape, .wall_secs = kWall}, strings);
-  EXPECT_EQ(out, from_hex("47 00 00 00 00 00 00 00 ba c3 fb 9b 09 00 00 20"
-                          "00 84 d7 d7 41 10 07 2a 3a 0a 38 0a 01 73 42 16"
-                          "12 09 12 07 08 02 12 03 73 5f 32 42 03 66 6f 6f"
-                          "42 04 62 61 72 7a 4a 1b 0a 0e 0a 09 6d 6f 64 65"
-                          "5f 73 74 65 70 12 01 33 0a 09 0a 04 6d 6f 64 65"
-                          "12 01 31 b3 c0 2d 06"));
-  const Event event = parse_only(out);
-  EXPECT_EQ(event.name, "s");
-  EXPECT_EQ(event.step, kStep);
-  EXPECT_EQ(event.tensor->dtype, DType::string);
-  EXPECT_THAT(event.tensor->strings, ElementsAre("foo", "barz"));
-}
-
-TEST(Event, start_elements_and_end_make_the_same_record) {
-  std::vector<double> values(1000, 1.5);
-  const Shape shape = {10, 100};
-  const TensorHead head{.name = "x", .dtype = DType::float64, .shape = shape, .wall_secs = kWall};
-  std::string whole;
-  append_record(whole, kStep, head, std::as_bytes(std::span(values)));
-  std::string parts;
-  append_record_start(parts, kStep, head, values.size());
-  parts += as_text(std::as_bytes(std::span(values)));
-  append_record_end(parts, kStep, head);
-  EXPECT_EQ(parts, whole);
-  EXPECT_EQ(record_bytes(kStep, head, values.size()), whole.size());
-}
-
 TEST(Event, every_element_type_and_rank_comes_back) {
   for (size_t i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
@@ -132,19 +73,6 @@ TEST(Event, widened_types_are_float32_to_others_and_themselves_to_us) {
   EXPECT_EQ(event.tensor->dtype, DType::bfloat16);
   EXPECT_EQ(event.tensor->elements,
             (Bytes{std::byte{0x80}, std::byte{0x3f}, std::byte{0x81}, std::byte{0x7f}}));
-}
-
-TEST(Event, a_tensor_of_2_gib_is_refused_with_its_name) {
-  const Shape shape = {int64_t{1} << 29};
-  const TensorHead head{.name = "big", .dtype = DType::float32, .shape = shape};
-  auto status = check_record_size(head, uint64_t{1} << 29);
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().code, ErrorCode::unsupported);
-  EXPECT_THAT(status.error().message, HasSubstr("'big'"));
-  const Shape fits = {(int64_t{1} << 29) - 64};
-  EXPECT_TRUE(check_record_size({.name = "ok", .dtype = DType::float32, .shape = fits},
-                                static_cast<uint64_t>(fits[0]))
-                  .ok());
 }
 
 TEST(Event, lists_of_other_writers_are_understood) {
@@ -216,39 +144,6 @@ TEST(Event, a_known_field_of_another_wire_type_is_skipped) {
   // A double where the step belongs, a varint where the summary belongs.
   EXPECT_FALSE(
       parse_event(as_bytes(from_hex("11 00 00 00 00 00 00 00 00 28 01")))->tensor.has_value());
-}
-
-TEST(TfRecord, every_cut_is_truncated_and_every_header_flip_corrupt) {
-  const float x = 1;
-  std::string out;
-  append_record(out, kStep, {.name = "x"}, std::as_bytes(std::span(&x, 1)));
-  for (size_t n = 0; n < out.size(); ++n) {
-    EXPECT_EQ(parse_record(as_bytes(out).first(n), 0).error().code, ErrorCode::truncated) << n;
-  }
-  for (size_t byte = 0; byte < kRecordHeaderBytes; ++byte) {
-    std::string broken = out;
-    broken[byte] = static_cast<char>(broken[byte] ^ 1);
-    EXPECT_EQ(parse_record(as_bytes(broken), 42).error().code, ErrorCode::corrupt) << byte;
-    EXPECT_THAT(parse_record(as_bytes(broken), 42).error().message, HasSubstr("offset 42"));
-  }
-  std::string broken = out;
-  broken.back() = static_cast<char>(broken.back() ^ 1);
-  EXPECT_EQ(parse_record(as_bytes(broken), 0).error().code, ErrorCode::corrupt);
-}
-
-TEST(TfRecord, a_true_checksum_is_accepted_and_reported) {
-  // scalar/lr = 0.5 as TensorBoard files hold it.
-  const std::string record = from_hex(
-      "1f 00 00 00 00 00 00 00 51 4b 44 18 09 00 00 20"
-      "00 84 d7 d7 41 10 03 2a 12 0a 10 0a 09 73 63 61"
-      "6c 61 72 2f 6c 72 15 00 00 00 3f b1 26 c6 de");
-  auto framed = parse_record(as_bytes(record), 0);
-  ASSERT_TRUE(framed.ok()) << framed.error().message;
-  EXPECT_EQ(framed->footer, Footer::checksum);
-  EXPECT_EQ(parse_event(framed->payload)->name, "scalar/lr");
-  std::string broken = record;
-  broken[20] = static_cast<char>(broken[20] ^ 4);
-  EXPECT_EQ(parse_record(as_bytes(broken), 0).error().code, ErrorCode::corrupt);
 }
 
 }  // namespace

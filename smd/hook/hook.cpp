@@ -8,7 +8,7 @@
 
 #include "smd/base/json.h"
 #include "smd/base/nearest.h"
-#include "smd/format/event.h"
+#include "smd/format/tensor_record.h"
 #include "smd/format/file_name.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"

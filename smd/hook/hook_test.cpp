@@ -14,6 +14,7 @@
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/format/tfrecord.h"
 
 namespace smd {
 namespace {

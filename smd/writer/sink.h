@@ -9,7 +9,7 @@
 
 #include "smd/base/bytes.h"
 #include "smd/base/result.h"
-#include "smd/format/event.h"
+#include "smd/format/tensor_record.h"
 #include "smd/types/step.h"
 
 namespace smd {

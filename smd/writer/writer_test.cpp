@@ -7,7 +7,9 @@
 #include <latch>
 #include <numeric>
 
+#include "smd/format/event.h"
 #include "smd/format/index.h"
+#include "smd/format/tfrecord.h"
 #include "smd/writer/sinks/original.h"
 
 namespace smd {

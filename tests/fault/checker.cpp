@@ -15,6 +15,7 @@
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/format/tfrecord.h"
 #include "smd/storage/storage.h"
 #include "tests/fault/scenario.h"
 

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/format/tfrecord.h"
 
 namespace smd {
 namespace {
