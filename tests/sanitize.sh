@@ -21,9 +21,13 @@ count() {
   fi
 }
 
+# build PRESET [TARGET ...]
 build() {
-  [ -f "build/$1/build.ninja" ] || cmake --preset "$1" > /dev/null || return 1
-  cmake --build "build/$1" -j2 > "build/$1/build.log" || { tail -40 "build/$1/build.log"; return 1; }
+  local preset=$1
+  shift
+  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" > /dev/null || return 1
+  cmake --build "build/$preset" -j2 ${1:+--target "$@"} > "build/$preset/build.log" ||
+    { tail -40 "build/$preset/build.log"; return 1; }
 }
 
 # The executables build/<preset>/<module>_test, one process each.
@@ -40,7 +44,7 @@ run asan '.*'
 count "kills under asan" python3 tests/fault/kill_test.py --build build/asan --kills 20 --any-share
 count "signals under asan" python3 tests/fault/signal_test.py --build build/asan
 
-count "build tsan" build tsan
+count "build tsan" build tsan {base,storage,writer,hook}_test smd_fault_recorder smd_fault_checker
 run tsan "$threaded"
 count "signals under tsan" python3 tests/fault/signal_test.py --build build/tsan
 

@@ -1,6 +1,7 @@
 """Starts the recorder and the checker; counts the cases of a fault-injection script."""
 
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -27,6 +28,7 @@ class Programs:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_default_signals,
         )
         line = process.stdout.readline()
         if line != "ready\n":
@@ -78,9 +80,20 @@ class Ended:
         return [line for line in self.log.splitlines() if "error" in line.lower()]
 
 
+def _default_signals() -> None:
+    """In the child: a job that a shell runs in the background ignores SIGINT, and so would we."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def finish(process: subprocess.Popen, timeout_secs: float = 60) -> Ended:
-    """Waits for the end of a recorder."""
-    out, log = process.communicate(timeout=timeout_secs)
+    """Waits for the end of a recorder; one that does not end is killed."""
+    try:
+        out, log = process.communicate(timeout=timeout_secs)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
     return Ended(process.returncode, out, log)
 
 

@@ -7,6 +7,8 @@
 // Prints "ready" before the first step, and at the end the result of close(). SIGUSR1 is counted by
 // a handler without SA_RESTART; with --handle-signals, SIGTERM and SIGINT end the loop and close.
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -33,7 +35,7 @@ std::atomic<int64_t> signals{0};
 struct Arguments {
   std::string dir;
   fault::Run run;
-  int64_t steps = -1;  // -1: forever
+  int64_t steps = 20'000;  // far more than a test waits for
   int64_t step_ms = 0;
   bool durable = false;
   bool handle_signals = false;
@@ -156,6 +158,9 @@ int main(int argc, char** argv) {
                "[--big-every N] [--durable] [--handle-signals]\n");
     return 2;
   }
+  // A recorder that nobody ends must not fill the disk for ever.
+  constexpr unsigned kLongestRunSecs = 120;
+  ::alarm(kLongestRunSecs);
   install_handlers(arguments.handle_signals);
   auto hook = Hook::create(hook_options(arguments));
   if (!hook.ok()) {

@@ -10,9 +10,9 @@ from pathlib import Path
 from programs import Cases, Ended, Programs, finish
 
 RUN_SECS = 0.25
-STORM_STEPS = 200
+STORM_STEPS = 400
 STORM_PAUSE_SECS = 0.0001
-LEAST_SIGNALS = 200
+LEAST_SIGNALS = 100
 
 
 def interrupted(programs: Programs, folder: Path, number: signal.Signals, *options: str) -> Ended:
