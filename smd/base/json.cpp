@@ -5,12 +5,17 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 namespace smd {
 namespace {
 
 // Values are walked by recursion; no file of ours comes near this depth.
 constexpr int kDeepest = 500;
+// Keys of one object. Ordered objects are searched from the start, so hostile ones cost the square.
+constexpr int kMostKeys = 10'000;
+
+struct TooManyKeys {};
 
 // Blanks every comma that is followed only by white space and a closing bracket, so that positions
 // in error messages stay right. nullopt: brackets are nested too deeply.
@@ -83,7 +88,17 @@ Result<Json> parse_json(std::string_view text, std::string_view source) {
                              source.empty() ? "" : ", in ", source)};
   }
   try {
-    return Json::parse(*plain);
+    std::vector<int> keys;  // of each open object
+    return Json::parse(*plain, [&keys](int, Json::parse_event_t event, Json&) {
+      if (event == Json::parse_event_t::object_start) keys.push_back(0);
+      if (event == Json::parse_event_t::object_end) keys.pop_back();
+      if (event == Json::parse_event_t::key && ++keys.back() > kMostKeys) throw TooManyKeys();
+      return true;
+    });
+  } catch (const TooManyKeys&) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("Invalid JSON: an object has more than {} keys{}{}.", kMostKeys,
+                             source.empty() ? "" : ", in ", source)};
   } catch (const Json::exception& e) {
     // nlohmann prefixes "[json.exception.parse_error.101] "; people do not need it.
     std::string_view reason = e.what();

@@ -28,6 +28,15 @@ TEST(Json, a_lone_comma_is_still_an_error) {
   EXPECT_FALSE(parse_json("{\"a\" 1,}", "").ok());
 }
 
+TEST(Json, an_object_of_absurdly_many_keys_is_refused) {
+  std::string text = "{";
+  for (int i = 0; i < 20'000; ++i) text += "\"k" + std::to_string(i) + "\": 0, ";
+  text += "}";
+  auto json = parse_json(text, "");
+  ASSERT_FALSE(json.ok());
+  EXPECT_THAT(json.error().message, HasSubstr("10000 keys"));
+}
+
 TEST(Json, escapes_as_python_does) {
   std::string out;
   append_json_string(out, "a\"\\\n\x01/\u00e9\U0001F600");

@@ -8,8 +8,8 @@
 
 #include "smd/base/json.h"
 #include "smd/base/nearest.h"
-#include "smd/format/tensor_record.h"
 #include "smd/format/file_name.h"
+#include "smd/format/tensor_record.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
 #include "smd/writer/sinks/original.h"
