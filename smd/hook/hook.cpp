@@ -246,9 +246,11 @@ Status Hook::begin(StepInfo step) {
   std::string& triggered = triggered_[index_of(step.mode)];
   saving_ = false;
   watching_ = plan_->watches_anything(step.mode);
+  if (!step_trigger_.empty()) step_trigger_.clear();
   if (step.mode_step < next && triggered.empty()) return {};
   plan_->activate(step.mode, step.mode_step);
-  if (!triggered.empty()) plan_->trigger(step.mode, std::exchange(triggered, {}));
+  step_trigger_ = std::exchange(triggered, {});
+  if (!step_trigger_.empty()) plan_->trigger(step.mode, step_trigger_);
   saving_ = plan_->any_active();
   next = plan_->next_active(step.mode, step.mode_step + 1).value_or(kNever);
   return {};
@@ -387,6 +389,7 @@ Status Hook::watch(std::string_view name, const TensorView& tensor) {
     plan_->trigger(mode, name);
     saving_ = true;
     triggered_[index_of(mode)] = name;
+    step_trigger_ = name;
     options_.log->warning(fmt::format("'{}' holds a NaN at step {} ({} step {}): saving starts.",
                                       name, step().step, name_of(mode), step().mode_step));
     open_step();
@@ -487,7 +490,7 @@ Result<Action> Hook::custom_action(std::string_view name,
   for (const std::string& target : collections) {
     SMD_TRY(const auto collection, collections_->create(target));
     if (!collection->has_tensor_name(name)) collection->add_tensor_name(name);
-    if (plan_->wanted_by(target) == nullptr) {
+    if (plan_->wanted_by(target) == nullptr && target != collection_keys::kScalars) {
       add_unique(plan_options_.custom_collections, target);
       changed = true;
     }
@@ -496,14 +499,15 @@ Result<Action> Hook::custom_action(std::string_view name,
     const bool was_saving = saving_;
     SMD_RETURN_IF_ERROR(prepare());
     plan_->activate(step().mode, step().mode_step);
+    if (!step_trigger_.empty()) plan_->trigger(step().mode, step_trigger_);
     saving_ = was_saving || plan_->any_active();
   }
   Action action = saving_ ? plan_->wanted(name) : Action{};
   for (const std::string& target : collections) {
-    const Action& own = *plan_->wanted_by(target);
-    action.raw = action.raw || own.raw;
-    action.shape = action.shape || own.shape;
-    action.reductions.merge(own.reductions);
+    const Action* own = plan_->wanted_by(target);
+    action.raw = action.raw || own == nullptr || own->raw;  // `scalars` only lists names
+    action.shape = action.shape || (own != nullptr && own->shape);
+    if (own != nullptr) action.reductions.merge(own->reductions);
   }
   return action;
 }

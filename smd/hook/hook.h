@@ -201,6 +201,8 @@ class Hook final {
   std::array<std::string, kModes.size()>
       triggered_;  // the tensor whose NaN makes the next step a saved one
 
+  std::string step_trigger_;  // the tensor whose NaN made this step a saved one
+
   bool recording_ = true;  // false: closed, disabled, or a process that does not save
   bool closed_ = true;     // until it is initialised
   bool started_ = false;

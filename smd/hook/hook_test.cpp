@@ -292,6 +292,31 @@ TEST_F(HookTest, tensors_saved_by_hand_need_not_be_included) {
   EXPECT_THAT(collections()["collections"]["also"]["tensor_names"], ElementsAre("x"));
 }
 
+TEST_F(HookTest, a_tensor_saved_among_the_scalars_is_saved_as_it_is) {
+  auto hook = make(saving_every(1, false));
+  const std::vector<std::string> scalars = {"scalars"};
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_tensor("x", view(), scalars).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("x"));
+}
+
+TEST_F(HookTest, a_new_collection_does_not_end_what_a_nan_started) {
+  HookOptions o = options();
+  o.config.save_all = true;
+  o.config.save_config =
+      *SaveConfig::broadcast({.save_interval = 100, .start_step = 1, .when_nan = {"loss"}});
+  auto hook = make(std::move(o));
+  const std::vector<std::string> mine = {"mine"};
+  ASSERT_TRUE(hook->begin_step().ok());
+  values[0] = std::nanf("");
+  ASSERT_TRUE(hook->save("loss", view()).ok());
+  ASSERT_TRUE(hook->save_tensor("x", view(), mine).ok());
+  ASSERT_TRUE(hook->save("after", view()).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(names(0), ElementsAre("smdebug/when_nan", "loss", "x", "after"));
+}
+
 TEST_F(HookTest, strings_are_saved_and_miscounted_ones_refused) {
   auto hook = make(saving_every(1));
   ASSERT_TRUE(hook->begin_step().ok());
