@@ -748,3 +748,61 @@ def test_use_smdebug_must_be_a_truth_value(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("USE_SMDEBUG", "perhaps")
     with pytest.raises(SMDebugValueError, match="USE_SMDEBUG"):
         smdebug.get_hook()
+
+
+# ---- offered tensors and loose arguments
+
+
+def test_an_offered_tensor_is_saved_as_its_collections_want(out_dir: Path) -> None:
+    with Hook(
+        out_dir,
+        include_collections=["weights"],
+        save_config=EVERY_STEP,
+        reduction_config=ReductionConfig(norms=["l2"]),
+    ) as hook:
+        hook.step()
+        hook.save("fc.weight", np.array([3.0, 4.0]))
+        hook.save("unrelated", ONE)
+    assert recorded.names(out_dir) == ["smdebug/reductions/l2/fc.weight"]
+    assert recorded.value(out_dir, "smdebug/reductions/l2/fc.weight") == 5.0
+
+
+def test_an_offered_text_is_refused_with_advice(out_dir: Path) -> None:
+    with Hook(out_dir, save_all=True, save_config=EVERY_STEP) as hook:
+        hook.step()
+        with pytest.raises(SMDebugTypeError, match=r"save_tensor\(\)"):
+            hook.save("words", ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("False", False), ("true", True), (["true"], True), (0, False), (1, True)]
+)
+def test_flags_are_read_as_people_write_them(out_dir: Path, given: Any, meant: bool) -> None:
+    with Hook(out_dir, save_all=given) as hook:
+        assert hook.save_all is meant
+
+
+def test_a_flag_that_says_neither_is_refused(out_dir: Path) -> None:
+    with pytest.raises(SMDebugValueError, match="save_all must be True or False, not 'perhaps'"):
+        Hook(out_dir, save_all="perhaps")  # type: ignore[arg-type]
+
+
+def test_paths_are_accepted_for_directories(out_dir: Path, tmp_path: Path) -> None:
+    with Hook(out_dir, tensorboard_dir=tmp_path / "tb") as hook:
+        assert hook.tensorboard_dir == str(tmp_path / "tb")
+
+
+@pytest.mark.parametrize("name", [None, 3, b"w"])
+def test_a_name_that_is_no_string_is_named_in_the_error(out_dir: Path, name: Any) -> None:
+    with Hook(out_dir, save_all=True, save_config=EVERY_STEP) as hook:
+        hook.step()
+        for save in (hook.save, hook.save_tensor, hook.save_scalar):
+            with pytest.raises(SMDebugTypeError, match="must be a string, not"):
+                save(name, 1.0)
+        with pytest.raises(SMDebugValueError, match="must not be empty"):
+            hook.save_scalar("", 1.0)
+
+
+def test_a_step_number_must_be_whole(out_dir: Path) -> None:
+    with Hook(out_dir) as hook, pytest.raises(SMDebugValueError, match=r"not 1\.5"):
+        hook.step(1.5)  # type: ignore[arg-type]
