@@ -11,10 +11,8 @@
 #include <limits>
 
 #include "smd/base/json.h"
-#include "smd/format/event.h"
 #include "smd/format/file_name.h"
-#include "smd/format/index.h"
-#include "smd/format/tfrecord.h"
+#include "tests/support/recorded_run.h"
 
 namespace smd {
 namespace {
@@ -58,37 +56,13 @@ class HookTest : public testing::Test {
     for (const auto& file : *storage->list("", "")) out.push_back(file.path);
     return out;
   }
-  std::vector<Step> steps() const {
-    std::vector<Step> out;
-    for (const auto& file : *storage->list("index", "")) {
-      out.push_back(format::parse_step_file_name(file.path)->step);
-    }
-    return out;
-  }
+  RecordedRun run() const { return RecordedRun(storage); }
+  std::vector<Step> steps() const { return run().steps(); }
   format::Index index(Step step, const std::string& worker = "worker_0") const {
-    const auto text = storage::read_all(*storage, format::index_file_name(step, worker));
-    if (!text.ok()) {
-      ADD_FAILURE() << text.error().message;
-      return {};
-    }
-    return *format::parse_index(as_text(*text), "");
+    return run().index(step, worker);
   }
-  std::vector<std::string> names(Step step) const {
-    std::vector<std::string> out;
-    for (const auto& at : index(step).tensors) out.push_back(at.name);
-    return out;
-  }
-  format::Event event(Step step, const std::string& name) const {
-    const auto found = index(step);
-    const auto file = *storage::read_all(*storage, found.event_file);
-    for (const auto& at : found.tensors) {
-      if (at.name != name) continue;
-      return *format::parse_event(
-          format::parse_record(ByteSpan(file).subspan(at.offset, at.length), 0)->payload);
-    }
-    ADD_FAILURE() << name << " is not in step " << step;
-    return {};
-  }
+  std::vector<std::string> names(Step step) const { return run().names(step); }
+  format::Event event(Step step, const std::string& name) const { return run().event(step, name); }
   template <typename T>
   T value(Step step, const std::string& name) const {
     const auto found = event(step, name);

@@ -1,4 +1,5 @@
 #include "smd/c_api.h"
+#include "tests/support/recorded_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
-
-#include "smd/native/internal/recorded_run.h"
 
 namespace smd {
 namespace {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "smd/native/create_hook.h"
-#include "smd/native/internal/recorded_run.h"
+#include "tests/support/recorded_run.h"
 
 namespace smd {
 namespace {

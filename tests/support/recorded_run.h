@@ -1,6 +1,6 @@
 #pragma once
 
-// Reads a recorded run back, for the tests of this module. One thread at a time.
+// Reads a recorded run back, for C++ tests. One thread at a time.
 
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ class RecordedRun final {
     }
     return out;
   }
-  format::Index index(Step step) const {
-    const auto text = storage::read_all(*storage_, format::index_file_name(step, "worker_0"));
+  format::Index index(Step step, const std::string& worker = "worker_0") const {
+    const auto text = storage::read_all(*storage_, format::index_file_name(step, worker));
     if (!text.ok()) {
       ADD_FAILURE() << text.error().message;
       return {};
