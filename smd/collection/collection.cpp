@@ -235,10 +235,10 @@ Result<Collection> Collection::from_json(std::string name, const Json& json,
 }
 
 bool Collection::operator==(const Collection& other) const {
-  auto same_key = [](const auto& a, const auto& b) { return a.first == b.first; };
+  auto is_theirs = [&](const auto& entry) { return other.has_tensor_name(entry.first); };
   return name_ == other.name_ && include_ == other.include_ && exclude_ == other.exclude_ &&
-         std::equal(names_.begin(), names_.end(), other.names_.begin(), other.names_.end(),
-                    same_key) &&
+         names_.size() == other.names_.size() &&
+         std::all_of(names_.begin(), names_.end(), is_theirs) &&
          same_value(save_config_, other.save_config_) &&
          same_value(reduction_config_, other.reduction_config_) &&
          save_histogram_ == other.save_histogram_;

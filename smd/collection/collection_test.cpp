@@ -194,5 +194,18 @@ TEST(Collection, a_config_handed_out_is_the_collections_own) {
   EXPECT_FALSE(collection.save_config()->should_save(Mode::train, 0));
 }
 
+TEST(Collection, the_order_in_which_names_came_does_not_matter) {
+  Collection forwards("c");
+  Collection backwards("c");
+  for (int i = 0; i < 1000; ++i) {
+    forwards.add_tensor_name("n" + std::to_string(i));
+    backwards.add_tensor_name("n" + std::to_string(999 - i));
+  }
+  EXPECT_TRUE(forwards == backwards);
+  EXPECT_EQ(forwards.to_json(), backwards.to_json());
+  backwards.add_tensor_name("more");
+  EXPECT_FALSE(forwards == backwards);
+}
+
 }  // namespace
 }  // namespace smd
