@@ -275,6 +275,9 @@ void Hook::open_step() {
 void Hook::finish_step() {
   if (!step_clock_.started() || step_ended_ || !plan_) return;
   if (!unseen_watches_.empty()) report_unseen_watches();
+  if (saving_) {
+    for (std::string& problem : plan_->take_problems()) warn_once(std::move(problem));
+  }
   if (!scalars_.empty()) {
     static constexpr int64_t kOne[] = {1};
     open_step();

@@ -462,6 +462,16 @@ TEST_F(HookTest, an_included_collection_without_content_is_a_mistake) {
   EXPECT_THAT(begun.error().message, HasSubstr("'typo'"));
 }
 
+TEST_F(HookTest, a_search_that_is_given_up_is_warned_of) {
+  HookOptions o = saving_every(1, false);
+  o.config.include_regex = {"(a+)+$"};
+  auto hook = make(std::move(o));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save(std::string(200, 'a') + "b", view()).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(log->lines, Contains(HasSubstr("was given up")));
+}
+
 TEST_F(HookTest, unknown_collections_are_warned_of) {
   HookOptions o = options();
   o.config.include_collections = {"wieghts"};

@@ -205,10 +205,4 @@ void SavePlan::trigger(Mode mode, std::string_view watched) {
   select(std::move(active));
 }
 
-std::vector<std::string> SavePlan::collection_names() const {
-  std::vector<std::string> names;
-  for (const Entry& entry : entries_) names.push_back(entry.collection->name());
-  return names;
-}
-
 }  // namespace smd

@@ -67,8 +67,7 @@ class SavePlan final {
   // A watched tensor holds a NaN: its collections are active from now on.
   void trigger(Mode mode, std::string_view watched);
 
-  // Collections in the plan, as they were when it was built.
-  std::vector<std::string> collection_names() const;
+  // Full sentences about searches that were given up since the last call.
   std::vector<std::string> take_problems() { return matcher_->take_problems(); }
 
  private:
