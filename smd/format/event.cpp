@@ -143,6 +143,7 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
   if (!count.ok()) return corrupt(count.error().message);
   if (has_strings || dtype == DType::string || (code == 0 && tensor.elements.empty())) {
     tensor.dtype = DType::string;
+    tensor.elements.clear();  // strings win over numbers that stand beside them
     if (*count != static_cast<int64_t>(tensor.strings.size())) {
       return corrupt(fmt::format("{} strings do not fill the shape [{}]", tensor.strings.size(),
                                  fmt::join(tensor.shape, ", ")));
