@@ -5,9 +5,12 @@
 
 #include <charconv>
 #include <cstring>
+#include <iterator>
 #include <protozero/pbf_message.hpp>
+#include <protozero/varint.hpp>
 
 #include "smd/format/internal/event_fields.h"
+#include "smd/format/tfrecord.h"
 #include "smd/tensor/widen.h"
 
 namespace smd::format {
@@ -89,16 +92,17 @@ Shape read_shape(protozero::pbf_message<ShapeField> message) {
 }
 
 // Restores bfloat16 and float8 from the float32 that they were stored as.
-void narrow_elements(StoredTensor& tensor, DType source) {
+void narrow_elements(TensorContent& tensor, DType source) {
   std::vector<float> wide(tensor.elements.size() / sizeof(float));
   std::memcpy(wide.data(), tensor.elements.data(), wide.size() * sizeof(float));
   tensor.dtype = source;
-  tensor.elements.resize(wide.size() * size_of(source));
-  narrow(source, wide, tensor.elements);
+  tensor.decoded.resize(wide.size() * size_of(source));
+  narrow(source, wide, tensor.decoded);
+  tensor.elements = tensor.decoded;
 }
 
-Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
-  StoredTensor tensor;
+Result<TensorContent> read_tensor(protozero::pbf_message<TensorField> message) {
+  TensorContent tensor;
   int code = 0;
   int source = 0;
   bool has_strings = false;
@@ -118,8 +122,8 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
         break;
       case TensorField::content: {
         const auto view = message.get_view();
-        const ByteSpan bytes = as_bytes({view.data(), view.size()});
-        tensor.elements.assign(bytes.begin(), bytes.end());
+        tensor.elements = as_bytes({view.data(), view.size()});
+        tensor.decoded.clear();
         break;
       }
       case TensorField::string_val: {
@@ -133,7 +137,11 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
       case TensorField::int64_val:
       case TensorField::bool_val:
       case TensorField::half_val:
-        read_list(message.tag(), message, dtype.value_or(DType::int32), tensor.elements);
+        if (tensor.decoded.empty()) {
+          tensor.decoded.assign(tensor.elements.begin(), tensor.elements.end());
+        }
+        read_list(message.tag(), message, dtype.value_or(DType::int32), tensor.decoded);
+        tensor.elements = tensor.decoded;
         break;
       case TensorField::source_dtype: source = message.get_enum(); break;
       default: message.skip();
@@ -143,7 +151,7 @@ Result<StoredTensor> read_tensor(protozero::pbf_message<TensorField> message) {
   if (!count.ok()) return corrupt(count.error().message);
   if (has_strings || dtype == DType::string || (code == 0 && tensor.elements.empty())) {
     tensor.dtype = DType::string;
-    tensor.elements.clear();  // strings win over numbers that stand beside them
+    tensor.elements = {};  // strings win over numbers that stand beside them
     if (*count != static_cast<int64_t>(tensor.strings.size())) {
       return corrupt(fmt::format("{} strings do not fill the shape [{}]", tensor.strings.size(),
                                  fmt::join(tensor.shape, ", ")));
@@ -175,7 +183,7 @@ std::optional<int64_t> parse_decimal(std::string_view text) {
   return value;
 }
 
-void read_metadata(protozero::pbf_message<MetadataField> message, Event& event) {
+void read_metadata(protozero::pbf_message<MetadataField> message, EventView& event) {
   while (message.next(MetadataField::plugin_data, pbf_wire_type::length_delimited)) {
     auto plugin = protozero::pbf_message<PluginField>(message.get_message());
     std::string_view name;
@@ -196,10 +204,14 @@ void read_metadata(protozero::pbf_message<MetadataField> message, Event& event) 
   }
 }
 
-Status read_value(protozero::pbf_message<ValueField> message, Event& event) {
+Status read_value(protozero::pbf_message<ValueField> message, EventView& event) {
   while (next_field(message)) {
     switch (message.tag()) {
-      case ValueField::tag: event.name = message.get_string(); break;
+      case ValueField::tag: {
+        const auto view = message.get_view();
+        event.name = {view.data(), view.size()};
+        break;
+      }
       case ValueField::tensor: {
         SMD_TRY(event.tensor,
                 read_tensor(protozero::pbf_message<TensorField>(message.get_message())));
@@ -214,8 +226,8 @@ Status read_value(protozero::pbf_message<ValueField> message, Event& event) {
   return {};
 }
 
-Result<Event> read_event(ByteSpan payload) {
-  Event event;
+Result<EventView> read_event(ByteSpan payload) {
+  EventView event;
   event.step.mode_step = -1;
   protozero::pbf_message<EventField> message(
       protozero::data_view(as_text(payload).data(), payload.size()));
@@ -240,12 +252,67 @@ Result<Event> read_event(ByteSpan payload) {
 
 }  // namespace
 
-Result<Event> parse_event(ByteSpan payload) {
+Result<EventView> view_event(ByteSpan payload) {
   try {
     return read_event(payload);
   } catch (const std::exception& e) {  // protozero reports malformed input by exceptions
     return corrupt(e.what());
   }
+}
+
+Result<Event> parse_event(ByteSpan payload) {
+  SMD_TRY(EventView view, view_event(payload));
+  Event event{.wall_secs = view.wall_secs, .step = view.step, .name = std::string(view.name)};
+  if (view.tensor) {
+    TensorContent& tensor = *view.tensor;
+    if (tensor.decoded.empty()) tensor.decoded.assign(tensor.elements.begin(), tensor.elements.end());
+    event.tensor = StoredTensor{.dtype = tensor.dtype,
+                                .shape = std::move(tensor.shape),
+                                .elements = std::move(tensor.decoded),
+                                .strings = std::move(tensor.strings)};
+  }
+  return event;
+}
+
+std::optional<ContentPlace> locate_content(ByteSpan record_start) {
+  constexpr auto key = [](auto field, pbf_wire_type wire) {
+    return static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire);
+  };
+  constexpr uint64_t kSummary = key(EventField::summary, pbf_wire_type::length_delimited);
+  constexpr uint64_t kValue = key(SummaryField::value, pbf_wire_type::length_delimited);
+  constexpr uint64_t kTensor = key(ValueField::tensor, pbf_wire_type::length_delimited);
+  constexpr uint64_t kContent = key(TensorField::content, pbf_wire_type::length_delimited);
+  constexpr uint64_t kPath[] = {kSummary, kValue, kTensor, kContent};
+
+  if (record_start.size() < kRecordHeaderBytes) return std::nullopt;
+  const char* const begin = as_text(record_start).data();
+  const char* const end = begin + record_start.size();
+  const char* at = begin + kRecordHeaderBytes;
+  size_t depth = 0;
+  try {
+    while (at < end) {
+      const uint64_t found = protozero::decode_varint(&at, end);
+      switch (static_cast<pbf_wire_type>(found & 7)) {
+        case pbf_wire_type::varint: protozero::skip_varint(&at, end); continue;
+        case pbf_wire_type::fixed64: at += 8; continue;
+        case pbf_wire_type::fixed32: at += 4; continue;
+        case pbf_wire_type::length_delimited: break;
+        default: return std::nullopt;
+      }
+      const uint64_t length = protozero::decode_varint(&at, end);
+      if (found == kPath[depth]) {
+        if (++depth == std::size(kPath)) {
+          return ContentPlace{.offset = static_cast<uint64_t>(at - begin), .length = length};
+        }
+      } else if (length > static_cast<uint64_t>(end - at)) {
+        return std::nullopt;
+      } else {
+        at += length;
+      }
+    }
+  } catch (const protozero::exception&) {  // ends within a varint
+  }
+  return std::nullopt;
 }
 
 }  // namespace smd::format

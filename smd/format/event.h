@@ -30,8 +30,34 @@ struct Event {
   std::optional<StoredTensor> tensor;
 };
 
+// The same without a copy: `name` and, as a rule, `elements` point into the payload.
+struct TensorContent {
+  DType dtype = DType::float32;
+  Shape shape;
+  ByteSpan elements;  // into the payload, or into `decoded`
+  Bytes decoded;      // elements that do not stand in the payload as they are
+  std::vector<std::string> strings;
+};
+
+struct EventView {
+  double wall_secs = 0;
+  StepInfo step;
+  std::string_view name;
+  std::optional<TensorContent> tensor;
+};
+
 // corrupt: not a valid Event, or the elements do not fit the shape. unsupported: an element type
 // that NumPy has no name for.
 Result<Event> parse_event(ByteSpan payload);
+Result<EventView> view_event(ByteSpan payload);
+
+// Where the elements stand in a record of which only the beginning is at hand.
+struct ContentPlace {
+  uint64_t offset = 0;  // from the start of the record
+  uint64_t length = 0;
+};
+
+// nullopt: the beginning is too short, or the tensor is not stored as plain elements.
+std::optional<ContentPlace> locate_content(ByteSpan record_start);
 
 }  // namespace smd::format

@@ -97,6 +97,27 @@ TEST(Event, lists_of_other_writers_are_understood) {
   EXPECT_EQ(parsed->step.mode, Mode::global);
 }
 
+TEST(Event, a_view_points_into_the_payload) {
+  const float x[2] = {1, 2};
+  const Shape shape = {2};
+  std::string out;
+  append_record(out, kStep, {.name = "x", .shape = shape, .wall_secs = kWall},
+                std::as_bytes(std::span(x)));
+  const ByteSpan record = as_bytes(out);
+  const auto event = view_event(parse_record(record, 0)->payload);
+  ASSERT_TRUE(event.ok());
+  const auto place = locate_content(record);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->length, sizeof x);
+  EXPECT_EQ(event->tensor->elements.data(), record.data() + place->offset);
+  EXPECT_EQ(event->name.data() > out.data(), true);
+  // The place is known from the beginning alone, and from nothing shorter.
+  EXPECT_EQ(locate_content(record.first(place->offset))->offset, place->offset);
+  for (size_t n = 0; n < place->offset; ++n) {
+    EXPECT_FALSE(locate_content(record.first(n)).has_value()) << n;
+  }
+}
+
 TEST(Event, a_version_record_is_an_event_without_a_tensor) {
   // file_version "brain.Event:2"
   auto event = parse_event(as_bytes(from_hex("1a 0d 62 72 61 69 6e 2e 45 76 65 6e 74 3a 32")));

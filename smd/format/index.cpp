@@ -20,6 +20,8 @@ struct Malformed {
   std::string what;
 };
 
+constexpr const char* kChecksumKey = "crc32c";
+
 void append_uint(std::string& out, uint64_t value) {
   const fmt::format_int digits(value);
   out.append(digits.data(), digits.size());
@@ -33,31 +35,34 @@ T require(simdjson::simdjson_result<T> value, const char* what) {
   return out;
 }
 
-std::string required_text(dom::object object, const char* field) {
-  return std::string(require(object[field].get_string(), field));
+std::string_view required_text(dom::object object, const char* field) {
+  return require(object[field].get_string(), field);
 }
 
-void read_tensors(dom::array list, Index& index) {
+void read_tensors(dom::array list, IndexView& index) {
   for (auto item : list) {
     dom::object entry = require(item.get_object(), "tensor_payload");
-    TensorLocation location;
+    TensorLocationOf<std::string_view> location;
     location.name = required_text(entry, "tensorname");
     location.offset = require(entry["start_idx"].get_uint64(), "start_idx");
     location.length = require(entry["length"].get_uint64(), "length");
     if (location.offset + location.length < location.offset) throw Malformed{"'length' is absurd"};
-    index.tensors.push_back(std::move(location));
+    uint64_t crc = 0;
+    if (entry[kChecksumKey].get_uint64().get(crc) == simdjson::SUCCESS && crc <= UINT32_MAX) {
+      location.crc32c = static_cast<uint32_t>(crc);
+    }
+    index.tensors.push_back(location);
   }
 }
 
-void read_shapes(dom::array list, Index& index) {
+void read_shapes(dom::array list, IndexView& index) {
   for (auto item : list) {
     dom::object entry = require(item.get_object(), "shape_payload");
-    ShapeEntry shape;
+    ShapeEntryOf<std::string_view> shape;
     shape.name = required_text(entry, "tensorname");
-    std::string_view original;
-    shape.original_name = entry["originalname"].get_string().get(original) == simdjson::SUCCESS
-                              ? std::string(original)
-                              : shape.name;
+    if (entry["originalname"].get_string().get(shape.original_name) != simdjson::SUCCESS) {
+      shape.original_name = shape.name;
+    }
     for (auto extent : require(entry["shape"].get_array(), "shape")) {
       shape.shape.push_back(require(extent.get_int64(), "shape"));
       if (shape.shape.back() < 0) throw Malformed{"'shape' has a negative extent"};
@@ -66,12 +71,8 @@ void read_shapes(dom::array list, Index& index) {
   }
 }
 
-Index read_index(std::string_view text) {
-  Index index;
-  dom::parser parser;
-  const dom::element document = require(parser.parse(text.data(), text.size()), "document");
+void read_index(dom::element document, IndexView& index) {
   const dom::object root = require(document.get_object(), "document");
-
   dom::object meta = require(root["meta"].get_object(), "meta");
   auto mode = parse_mode(required_text(meta, "mode"));
   if (!mode.ok()) throw Malformed{mode.error().message};
@@ -94,18 +95,22 @@ Index read_index(std::string_view text) {
   if (!payload) throw Malformed{"neither 'tensor_payload' nor 'shape_payload' is there"};
   if (!index.tensors.empty() && index.event_file.empty())
     throw Malformed{"'event_file_name' is missing"};
-  return index;
 }
 
 }  // namespace
 
-void IndexBuilder::add_tensor(std::string_view name, uint64_t offset, uint64_t length) {
+void IndexBuilder::add_tensor(std::string_view name, uint64_t offset, uint64_t length,
+                              std::optional<uint32_t> crc32c) {
   tensors_ += tensors_.empty() ? "{\"tensorname\": " : ", {\"tensorname\": ";
   append_json_string(tensors_, name);
   tensors_ += ", \"start_idx\": ";
   append_uint(tensors_, offset);
   tensors_ += ", \"length\": ";
   append_uint(tensors_, length);
+  if (crc32c) {
+    tensors_ += fmt::format(", \"{}\": ", kChecksumKey);
+    append_uint(tensors_, *crc32c);
+  }
   tensors_ += '}';
 }
 
@@ -136,17 +141,45 @@ std::string IndexBuilder::finish(const StepInfo& step, std::string_view event_fi
   return out;
 }
 
-Result<Index> parse_index(std::string_view text, std::string_view source) {
+struct IndexParser::Memory {
+  dom::parser parser;
+  IndexView index;
+};
+
+IndexParser::IndexParser() : memory_(std::make_unique<Memory>()) {}
+IndexParser::~IndexParser() = default;
+
+Result<const IndexView*> IndexParser::parse(std::string_view text, std::string_view source) {
   const auto corrupt = [&](std::string_view what) {
     return Error{ErrorCode::corrupt, fmt::format("The index is not valid: {}: {}", what, source)};
   };
+  IndexView& index = memory_->index;
+  index.event_file = {};
+  index.tensors.clear();
+  index.shapes.clear();
   try {
-    return read_index(text);
+    read_index(require(memory_->parser.parse(text.data(), text.size()), "document"), index);
   } catch (const Malformed& malformed) {
     return corrupt(malformed.what);
   } catch (const simdjson::simdjson_error& e) {
     return corrupt(e.what());
   }
+  return static_cast<const IndexView*>(&index);
+}
+
+Result<Index> parse_index(std::string_view text, std::string_view source) {
+  IndexParser parser;
+  SMD_TRY(const IndexView* view, parser.parse(text, source));
+  Index index{.mode = view->mode,
+              .mode_step = view->mode_step,
+              .event_file = std::string(view->event_file)};
+  for (const auto& at : view->tensors) {
+    index.tensors.push_back({std::string(at.name), at.offset, at.length, at.crc32c});
+  }
+  for (const auto& at : view->shapes) {
+    index.shapes.push_back({std::string(at.name), std::string(at.original_name), at.shape});
+  }
+  return index;
 }
 
 }  // namespace smd::format

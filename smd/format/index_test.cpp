@@ -43,6 +43,29 @@ TEST(Index, comes_back_with_shapes_and_odd_names) {
   EXPECT_EQ(index->shapes[1].shape, Shape{});
 }
 
+TEST(Index, a_checksum_stands_in_a_key_of_its_own) {
+  IndexBuilder builder;
+  builder.add_tensor("w", 0, 105, 4294967295u);
+  const std::string text = builder.finish(kStep, kFile);
+  EXPECT_THAT(text, HasSubstr(R"("length": 105, "crc32c": 4294967295})"));
+  EXPECT_EQ(parse_index(text, "")->tensors[0].crc32c, 4294967295u);
+  builder.add_tensor("w", 0, 105);
+  EXPECT_EQ(parse_index(builder.finish(kStep, kFile), "")->tensors[0].crc32c, std::nullopt);
+}
+
+TEST(Index, one_parser_reads_many) {
+  IndexParser parser;
+  for (uint64_t i = 0; i < 3; ++i) {
+    IndexBuilder builder;
+    builder.add_tensor("w", i, 105);
+    const auto index = parser.parse(builder.finish(kStep, kFile), "");
+    ASSERT_TRUE(index.ok());
+    ASSERT_EQ((*index)->tensors.size(), 1u);
+    EXPECT_EQ((*index)->tensors[0].offset, i);
+    EXPECT_FALSE(parser.parse("{", "broken").ok());
+  }
+}
+
 TEST(Index, shapes_alone_need_no_event_file_and_old_files_no_shapes) {
   IndexBuilder builder;
   builder.add_shape("x", "x", Shape{1});

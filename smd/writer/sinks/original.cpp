@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "smd/base/crc32c.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/format/tfrecord.h"
 #include "smd/tensor/widen.h"
 #include "smd/types/tensor_name.h"
 #include "smd/writer/claim.h"
@@ -50,7 +52,7 @@ class OriginalSink final : public Sink {
     if (bytes == elements.size() && bytes <= kCopyBytes && !is_stored_widened(head.dtype)) {
       const size_t start = buffer_.size();
       format::append_record(buffer_, step_, head, elements);
-      add_to_index(head.name, buffer_.size() - start);
+      add_to_index(head.name, start);
       return flush_if_full();
     }
     const uint64_t length = format::record_bytes(step_, head, count);
@@ -58,9 +60,13 @@ class OriginalSink final : public Sink {
       SMD_RETURN_IF_ERROR(flush());
       file_->expect(length);
     }
-    add_to_index(head.name, length);
+    pending_ = Pending{.name = std::string(head.name),
+                       .dtype = head.dtype,
+                       .length = length,
+                       .left = bytes};
+    const size_t start = buffer_.size();
     format::append_record_start(buffer_, step_, head, count);
-    pending_ = Pending{.dtype = head.dtype, .left = bytes};
+    pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
     format::append_record_end(pending_->end, step_, head);
     return more(elements);
   }
@@ -69,7 +75,11 @@ class OriginalSink final : public Sink {
     SMD_RETURN_IF_ERROR(append_elements(pending_->dtype, elements));
     pending_->left -= elements.size();
     if (pending_->left > 0) return {};
+    const ByteSpan end = as_bytes(pending_->end);
+    pending_->crc = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
     buffer_ += pending_->end;
+    index_.add_tensor(pending_->name, offset_, pending_->length, pending_->crc);
+    offset_ += pending_->length;
     pending_.reset();
     return flush_if_full();
   }
@@ -85,7 +95,7 @@ class OriginalSink final : public Sink {
           buffer_, step_,
           {.name = name_, .dtype = value.dtype, .shape = kOne, .wall_secs = wall_secs},
           value.bytes());
-      add_to_index(name_, buffer_.size() - start);
+      add_to_index(name_, start);
     }
     return flush_if_full();
   }
@@ -95,7 +105,7 @@ class OriginalSink final : public Sink {
     SMD_RETURN_IF_ERROR(open_file());
     const size_t start = buffer_.size();
     format::append_string_record(buffer_, step_, head, strings);
-    add_to_index(head.name, buffer_.size() - start);
+    add_to_index(head.name, start);
     return flush_if_full();
   }
 
@@ -162,8 +172,11 @@ class OriginalSink final : public Sink {
  private:
   // A tensor whose elements are arriving.
   struct Pending {
+    std::string name;
     DType dtype = DType::float32;
-    uint64_t left = 0;
+    uint64_t length = 0;  // of the record
+    uint64_t left = 0;    // bytes of elements to come
+    uint32_t crc = 0;     // of the payload so far
     std::string end;
   };
 
@@ -216,13 +229,18 @@ class OriginalSink final : public Sink {
     return {};
   }
 
-  void add_to_index(std::string_view name, uint64_t length) {
-    index_.add_tensor(name, offset_, length);
-    offset_ += length;
+  // The record that begins at `start` of the buffer and ends with it.
+  void add_to_index(std::string_view name, size_t start) {
+    const ByteSpan record = as_bytes(buffer_).subspan(start);
+    const ByteSpan payload = record.subspan(format::kRecordHeaderBytes,
+                                            record.size() - format::kRecordOverheadBytes);
+    index_.add_tensor(name, offset_, record.size(), crc32c(payload));
+    offset_ += record.size();
   }
 
   Status append_elements(DType dtype, ByteSpan elements) {
     if (is_stored_widened(dtype)) return append_widened(dtype, elements);
+    pending_->crc = crc32c(elements, pending_->crc);
     // Up to a boundary of the file only, as the kernel is fastest with whole aligned pages; the few
     // bytes past it wait in the buffer.
     const uint64_t end = written_ + buffer_.size() + elements.size();
@@ -246,7 +264,9 @@ class OriginalSink final : public Sink {
       const ByteSpan part = elements.first(count * size_of(dtype));
       wide_.resize(count);
       widen(dtype, part, wide_);
-      buffer_ += as_text(std::as_bytes(std::span(wide_)));
+      const ByteSpan stored = std::as_bytes(std::span(wide_));
+      pending_->crc = crc32c(stored, pending_->crc);
+      buffer_ += as_text(stored);
       SMD_RETURN_IF_ERROR(flush_if_full());
       elements = elements.subspan(part.size());
     }
