@@ -36,7 +36,13 @@ MODULES: dict[str, Module] = {
     "collection": Module(("config",), "named groups of tensors and the matching of names"),
     "writer": Module(("format", "storage"), "queue, writer thread, claim; one sink per layout"),
     "hook": Module(("collection", "writer"), "step clock, save plan, NaN watch, guard, facade"),
-    "native": Module(("hook",), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"),
+    "trial": Module(
+        ("format", "storage", "collection"),
+        "a run read back: snapshots, step states, values; one source per layout",
+    ),
+    "native": Module(
+        ("hook", "trial"), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"
+    ),
 }
 
 # Files directly in smd/ are the public headers.

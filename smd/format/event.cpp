@@ -265,7 +265,8 @@ Result<Event> parse_event(ByteSpan payload) {
   Event event{.wall_secs = view.wall_secs, .step = view.step, .name = std::string(view.name)};
   if (view.tensor) {
     TensorContent& tensor = *view.tensor;
-    if (tensor.decoded.empty()) tensor.decoded.assign(tensor.elements.begin(), tensor.elements.end());
+    if (tensor.decoded.empty())
+      tensor.decoded.assign(tensor.elements.begin(), tensor.elements.end());
     event.tensor = StoredTensor{.dtype = tensor.dtype,
                                 .shape = std::move(tensor.shape),
                                 .elements = std::move(tensor.decoded),

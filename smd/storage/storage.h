@@ -15,6 +15,7 @@
 
 #include "smd/base/bytes.h"
 #include "smd/base/result.h"
+#include "smd/storage/watch.h"
 
 namespace smd::storage {
 
@@ -75,6 +76,14 @@ class Storage {
   virtual Status remove(std::string_view path) = 0;
   // Everything committed so far is on stable storage when this returns.
   virtual Status sync() = 0;
+  // Reports files that appear directly in the root or anywhere below these folders from now on.
+  // nullptr: this place cannot tell.
+  virtual std::unique_ptr<Watch> watch(std::span<const std::string> folders) {
+    (void)folders;
+    return nullptr;
+  }
+  // Whether each read is a request over a network: then few large reads are better than many.
+  virtual bool is_remote() const { return false; }
 };
 
 // The whole file.

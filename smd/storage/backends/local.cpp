@@ -1,6 +1,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "smd/storage/internal/inotify_watch.h"
+#include "smd/storage/internal/temporary.h"
 #include "smd/storage/storage.h"
 
 namespace smd::storage {
@@ -18,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kTemporary = ".tmp";
+using internal::kTemporary;
 
 Error io_error(std::string_view what, std::string_view path, int code) {
   const auto kind = code == ENOENT ? ErrorCode::not_found : ErrorCode::io;
@@ -209,8 +213,7 @@ class LocalStorage final : public Storage {
   Result<std::unique_ptr<ReadFile>> open(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check_path(path));
     std::string full = full_path(path);
-    Descriptor file(::open(full.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) return io_error("Opening", full, errno);
+    SMD_TRY(Descriptor file, open_beneath(path, full));
     return std::unique_ptr<ReadFile>(
         std::make_unique<LocalReadFile>(std::move(file), std::move(full)));
   }
@@ -235,6 +238,13 @@ class LocalStorage final : public Storage {
     const fs::recursive_directory_iterator end;
     for (; !error && it != end; it.increment(error)) {
       const std::string& full = it->path().native();
+      // Whole directories that come before what is asked for are not entered.
+      const std::string_view below =
+          std::string_view(full).substr(root_ == "/" ? 1 : root_.size() + 1);
+      if (below < start_after && !start_after.starts_with(below) && it->is_directory(error)) {
+        it.disable_recursion_pending();
+        continue;
+      }
       struct stat info {};
       if (full.ends_with(kTemporary) || ::stat(full.c_str(), &info) != 0 ||
           !S_ISREG(info.st_mode)) {
@@ -266,6 +276,10 @@ class LocalStorage final : public Storage {
     return {};
   }
 
+  std::unique_ptr<Watch> watch(std::span<const std::string> folders) override {
+    return internal::inotify_watch(root_, folders);
+  }
+
  private:
   static FileInfo info_of(std::string path, const struct stat& info) {
     constexpr int64_t kNanos = 1'000'000'000;
@@ -283,6 +297,36 @@ class LocalStorage final : public Storage {
     }
     SMD_RETURN_IF_ERROR(write_all(file.get(), {{content}}, full));
     return true;
+  }
+
+  // Links that lead out of the root are refused: names come from files that somebody else wrote.
+  Result<Descriptor> open_beneath(std::string_view path, const std::string& full) const {
+    const Descriptor root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (root.get() < 0) return io_error("Opening", full, errno);
+    open_how how{};
+    how.flags = O_RDONLY | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH;
+    const std::string name(path);
+    const long fd = ::syscall(SYS_openat2, root.get(), name.c_str(), &how, sizeof how);
+    if (fd >= 0) return Descriptor(static_cast<int>(fd));
+    if (errno == EXDEV) {
+      return Error{ErrorCode::io,
+                   fmt::format("The file is a link that leads out of its directory: {}", full)};
+    }
+    if (errno != ENOSYS && errno != EPERM) return io_error("Opening", full, errno);
+    // Kernels before 5.6, and containers that forbid the call.
+    std::error_code error;
+    const fs::path real = fs::canonical(full, error);
+    if (error) return io_error("Opening", full, error.value());
+    const fs::path top = fs::canonical(root_, error);
+    if (error ||
+        std::mismatch(top.begin(), top.end(), real.begin(), real.end()).first != top.end()) {
+      return Error{ErrorCode::io,
+                   fmt::format("The file is a link that leads out of its directory: {}", full)};
+    }
+    Descriptor file(::open(full.c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.get() < 0) return io_error("Opening", full, errno);
+    return file;
   }
 
   std::string full_path(std::string_view path) const {

@@ -60,10 +60,8 @@ class OriginalSink final : public Sink {
       SMD_RETURN_IF_ERROR(flush());
       file_->expect(length);
     }
-    pending_ = Pending{.name = std::string(head.name),
-                       .dtype = head.dtype,
-                       .length = length,
-                       .left = bytes};
+    pending_ = Pending{
+        .name = std::string(head.name), .dtype = head.dtype, .length = length, .left = bytes};
     const size_t start = buffer_.size();
     format::append_record_start(buffer_, step_, head, count);
     pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
@@ -232,8 +230,8 @@ class OriginalSink final : public Sink {
   // The record that begins at `start` of the buffer and ends with it.
   void add_to_index(std::string_view name, size_t start) {
     const ByteSpan record = as_bytes(buffer_).subspan(start);
-    const ByteSpan payload = record.subspan(format::kRecordHeaderBytes,
-                                            record.size() - format::kRecordOverheadBytes);
+    const ByteSpan payload =
+        record.subspan(format::kRecordHeaderBytes, record.size() - format::kRecordOverheadBytes);
     index_.add_tensor(name, offset_, record.size(), crc32c(payload));
     offset_ += record.size();
   }

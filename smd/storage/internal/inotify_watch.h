@@ -1,0 +1,18 @@
+#pragma once
+
+// Watch on a local directory through the kernel's inotify. One thread at a time.
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "smd/storage/watch.h"
+
+namespace smd::storage::internal {
+
+// Watches the files directly in `root` and everything below root/<folder>. nullptr: the directory
+// is not there, lies on a file system whose other hosts' changes the kernel does not see, or the
+// user's limit of watches is reached.
+std::unique_ptr<Watch> inotify_watch(const std::string& root, std::span<const std::string> folders);
+
+}  // namespace smd::storage::internal

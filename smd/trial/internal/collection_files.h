@@ -1,0 +1,40 @@
+#pragma once
+
+// The collections files of a run: one per worker, read again when they change.
+// One thread at a time.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "smd/base/log.h"
+#include "smd/base/result.h"
+#include "smd/storage/storage.h"
+#include "smd/trial/staging.h"
+
+namespace smd::internal {
+
+bool is_collections_file(std::string_view path);
+
+class CollectionFiles final {
+ public:
+  CollectionFiles(std::shared_ptr<storage::Storage> storage, std::shared_ptr<Log> log)
+      : storage_(std::move(storage)), log_(std::move(log)) {}
+
+  // Gives the staging the collections of all workers together when one of them is new or changed.
+  Status refresh(Staging& staging);
+
+ private:
+  struct Known {
+    int64_t size_bytes = 0;
+    int64_t mtime_ns = 0;
+    std::string text;
+  };
+
+  const std::shared_ptr<storage::Storage> storage_;
+  const std::shared_ptr<Log> log_;
+  std::map<std::string, Known> known_;  // by path
+};
+
+}  // namespace smd::internal

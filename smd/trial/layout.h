@@ -1,0 +1,64 @@
+#pragma once
+
+// What one step of one worker holds and where it lies in its file. Steps that save the same tensors
+// mostly have the same layout, so a run has few of them. Immutable, thread-safe.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "smd/tensor/tensor_view.h"
+#include "smd/trial/names.h"
+
+namespace smd {
+
+class Layout final {
+ public:
+  struct Entry {
+    uint32_t tensor = 0;
+    uint32_t slot = 0;
+    uint64_t offset = 0;
+    uint64_t length = 0;
+
+    bool operator==(const Entry&) const = default;
+  };
+  struct ShapeOf {
+    uint32_t tensor = 0;
+    std::string original_name;
+    Shape shape;
+
+    bool operator==(const ShapeOf&) const = default;
+  };
+
+  // In the order of writing: of several entries for one tensor and slot the last counts.
+  Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes);
+
+  // Sorted by tensor, then slot.
+  std::span<const Entry> entries() const { return entries_; }
+  // Position in entries(), nullopt: not here.
+  std::optional<uint32_t> find(uint32_t tensor, Slot slot) const;
+  // Those of one tensor.
+  std::span<const Entry> entries_of(uint32_t tensor) const;
+  const ShapeOf* shape_of(uint32_t tensor) const;
+  std::span<const ShapeOf> shapes() const { return shapes_; }
+  bool holds(uint32_t tensor) const {
+    return !entries_of(tensor).empty() || shape_of(tensor) != nullptr;
+  }
+  // Each tensor with an entry or a shape, once, in the order of their numbers.
+  std::vector<uint32_t> tensors() const;
+  // For each position of the list that the layout was made of, the position here.
+  const std::vector<uint32_t>& order() const { return order_; }
+
+  bool operator==(const Layout& other) const {
+    return entries_ == other.entries_ && shapes_ == other.shapes_;
+  }
+
+ private:
+  std::vector<Entry> entries_;
+  std::vector<ShapeOf> shapes_;   // sorted by tensor
+  std::vector<uint32_t> order_;
+};
+
+}  // namespace smd

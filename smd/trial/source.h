@@ -1,0 +1,52 @@
+#pragma once
+
+// Where the steps of a run come from: one implementation per layout on disk.
+// refresh() and ended() are called by one thread at a time; everything else is thread-safe.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "smd/base/log.h"
+#include "smd/base/result.h"
+#include "smd/storage/storage.h"
+#include "smd/trial/staging.h"
+#include "smd/trial/tensor_value.h"
+
+namespace smd {
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // Adds to `staging` what appeared since the last call, the collections first.
+  virtual Status refresh(Staging& staging) = 0;
+  // Whether the job said that it has ended, and at what Unix time. Asked before a refresh.
+  virtual Result<std::optional<double>> ended() = 0;
+  // True when refresh() may find something, false at the deadline or after a signal.
+  virtual bool wait(std::chrono::steady_clock::time_point deadline) = 0;
+
+  // not_found: the file that should hold it is not there. truncated, corrupt: it is damaged; the
+  // message names the file and the offset.
+  virtual Result<TensorValue> read(const Snapshot& snapshot, const Location& at) = 0;
+  // Single numbers, such as reductions and scalars, into `out`, which has the same size.
+  // Reads neighbours together. On an error the content of `out` is undefined.
+  virtual Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                              std::span<double> out) = 0;
+};
+
+struct SourceOptions {
+  std::shared_ptr<storage::Storage> storage;
+  // For damaged files that are left out until they are whole.
+  std::shared_ptr<Log> log;
+  // Verify the payload's checksum wherever one is recorded.
+  bool check = false;
+};
+
+// The original's layout: an event and an index file per step and worker.
+std::unique_ptr<Source> original_source(SourceOptions options);
+
+}  // namespace smd
