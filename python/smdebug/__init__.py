@@ -9,6 +9,7 @@ from smdebug._core import ReductionConfig, SaveConfig, SaveConfigMode
 from smdebug.collection import Collection, CollectionKeys
 from smdebug.hook import Hook
 from smdebug.singleton import del_hook, get_hook, set_hook
+from smdebug.trial import create_trial
 
 __all__ = [
     "Collection",
@@ -18,6 +19,7 @@ __all__ = [
     "SaveConfig",
     "SaveConfigMode",
     "__version__",
+    "create_trial",
     "del_hook",
     "get_hook",
     "modes",

@@ -118,12 +118,13 @@ class ShapeUnavailableForStep(TensorUnavailableForStep):
 class TensorUnavailable(_Described):
     """No tensor of this name was saved so far."""
 
-    def __init__(self, tname: str) -> None:
-        super().__init__(tname)
+    def __init__(self, tname: str, hint: str = "") -> None:
+        super().__init__(tname, hint)
         self.tname = tname
+        self.hint = hint
 
     def describe(self) -> str:
-        return f"Tensor '{self.tname}' was not saved."
+        return f"Tensor '{self.tname}' was not saved.{self.hint}"
 
 
 class InvalidWorker(_Described):

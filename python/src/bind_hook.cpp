@@ -13,6 +13,7 @@
 
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
+#include "python/src/python_log.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
@@ -24,32 +25,6 @@ using smd::Hook;
 
 // Calls that move at least this many bytes let other Python threads run meanwhile.
 constexpr int64_t kReleaseBytes = 64 << 10;
-
-// Forwards messages to a Python callable f(level, message).
-class PythonLog final : public smd::Log {
- public:
-  explicit PythonLog(nb::callable sink) : sink_(std::move(sink)) {}
-  ~PythonLog() override {
-    if (Py_IsInitialized() == 0) {
-      (void)sink_.release();
-      return;
-    }
-    const nb::gil_scoped_acquire gil;
-    sink_.reset();
-  }
-  void write(smd::LogLevel level, std::string_view message) override {
-    if (Py_IsInitialized() == 0) return;
-    const nb::gil_scoped_acquire gil;
-    try {
-      sink_(static_cast<int>(level), nb::str(message.data(), message.size()));
-    } catch (nb::python_error& e) {
-      e.discard_as_unraisable("smdebug log");
-    }
-  }
-
- private:
-  nb::callable sink_;
-};
 
 // A Python callable that tells (name, chief, count).
 std::function<smd::Worker()> identify_with(nb::object callable) {

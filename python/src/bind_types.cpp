@@ -5,8 +5,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include "python/src/bindings.h"
+#include "smd/base/nearest.h"
 #include "smd/types/mode.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
@@ -34,6 +36,12 @@ void bind_types(nb::module_& m) {
         return std::tuple{std::string(parts->op), parts->abs, std::string(parts->tensor)};
       },
       nb::arg("name"), "(operation, absolute, tensor) of a mangled name; None for others.");
+  m.def(
+      "did_you_mean",
+      [](const std::string& typed, const std::vector<std::string>& choices) {
+        return smd::did_you_mean(typed, choices);
+      },
+      nb::arg("typed"), nb::arg("choices"), "A closing question, or nothing.");
   m.def("worker_to_file_name", [](const std::string& w) { return smd::worker_to_file_name(w); });
   m.def("worker_from_file_name",
         [](const std::string& w) { return smd::worker_from_file_name(w); });

@@ -278,4 +278,27 @@ nb::object to_numpy(DType dtype, const smd::Shape& shape, smd::Bytes elements) {
                                          nullptr, dlpack_of(dtype)));
 }
 
+nb::object to_numpy(smd::TensorValue value) {
+  if (value.dtype == DType::string) {
+    const nb::object np = nb::module_::import_("numpy");
+    nb::list strings;
+    for (const std::string& text : value.strings) {
+      strings.append(nb::steal(
+          PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
+    }
+    return np.attr("array")(strings, nb::arg("dtype") = "U").attr("reshape")(value.shape);
+  }
+  if (smd::is_stored_widened(value.dtype) || !value.memory) {
+    return to_numpy(value.dtype, value.shape,
+                    smd::Bytes(value.elements.begin(), value.elements.end()));
+  }
+  auto* held = new std::shared_ptr<std::byte>(std::move(value.memory));
+  const nb::capsule owner(
+      held, [](void* p) noexcept { delete static_cast<std::shared_ptr<std::byte>*>(p); });
+  std::vector<size_t> extents(value.shape.begin(), value.shape.end());
+  return nb::cast(nb::ndarray<nb::numpy>(const_cast<std::byte*>(value.elements.data()),
+                                         extents.size(), extents.data(), owner, nullptr,
+                                         dlpack_of(value.dtype)));
+}
+
 }  // namespace smdebug

@@ -14,6 +14,7 @@
 
 #include "smd/reduce/number.h"
 #include "smd/tensor/tensor_view.h"
+#include "smd/trial/tensor_value.h"
 
 namespace smdebug {
 
@@ -54,5 +55,7 @@ smd::Number to_number(nb::handle value, std::string_view name);
 
 // The tensor as a NumPy array that owns its memory. bfloat16 and float8 are widened to float32.
 nb::object to_numpy(const smd::DType dtype, const smd::Shape& shape, smd::Bytes elements);
+// The same without a copy; strings become an array of text.
+nb::object to_numpy(smd::TensorValue value);
 
 }  // namespace smdebug

@@ -1,10 +1,11 @@
-"""Reading the parameters of rules, which arrive as strings."""
+"""For programs that analyse runs: when a trial looks for news, and parameters that arrive as strings."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
+from smdebug.trial import no_refresh, refresh
 
 _WORDS = {"true": True, "false": False}
 
@@ -31,4 +32,4 @@ def parse_list_from_str(arg: str | list[str] | None, delimiter: str = ",") -> li
     raise SMDebugValueError(f"A text or a list was expected, not {arg!r}.")
 
 
-__all__ = ["parse_bool", "parse_list_from_str"]
+__all__ = ["no_refresh", "parse_bool", "parse_list_from_str", "refresh"]

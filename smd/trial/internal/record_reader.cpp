@@ -72,8 +72,9 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
     const Slot slot = Slot::from_id(entry.slot);
     const std::string& tensor = snapshot.names().tensors[entry.tensor];
     const std::string name =
-        slot.is_value() ? tensor
-                        : reduction_tensor_name(snapshot.names().ops[slot.op()], slot.abs(), tensor);
+        slot.is_value()
+            ? tensor
+            : reduction_tensor_name(snapshot.names().ops[slot.op()], slot.abs(), tensor);
     if (event->name != name) {
       return Error{ErrorCode::corrupt,
                    fmt::format("The record at offset {} holds '{}', but the index says '{}': {}",
@@ -185,12 +186,14 @@ RecordReader::Extent RecordReader::neighbourhood(const Snapshot& snapshot,
   Extent extent{wanted.offset, wanted.offset + wanted.length};
   const auto first = std::ranges::lower_bound(small, wanted.offset, {}, &Extent::begin);
   for (auto it = first; it != small.end(); ++it) {
-    if (it->begin > extent.end + kRemoteGapBytes || it->end - extent.begin > kMostExtentBytes) break;
+    if (it->begin > extent.end + kRemoteGapBytes || it->end - extent.begin > kMostExtentBytes)
+      break;
     extent.end = std::max(extent.end, it->end);
   }
   for (auto it = first; it != small.begin();) {
     --it;
-    if (it->end + kRemoteGapBytes < extent.begin || extent.end - it->begin > kMostExtentBytes) break;
+    if (it->end + kRemoteGapBytes < extent.begin || extent.end - it->begin > kMostExtentBytes)
+      break;
     extent.begin = it->begin;
   }
   return extent;
@@ -276,9 +279,7 @@ Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Loca
   // By part and place, so that neighbours are read together.
   std::vector<uint32_t> order(at.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto key = [&](uint32_t i) {
-    return std::pair(at[i].part, snapshot.entry(at[i]).offset);
-  };
+  const auto key = [&](uint32_t i) { return std::pair(at[i].part, snapshot.entry(at[i]).offset); };
   if (!std::ranges::is_sorted(order, {}, key)) std::ranges::sort(order, {}, key);
 
   const uint64_t gap = storage_->is_remote() ? kRemoteGapBytes : kLocalGapBytes;

@@ -164,10 +164,10 @@ class OriginalSource final : public Source {
   internal::RecordReader reader_;
   std::mutex watch_mutex_;
   std::shared_ptr<storage::Watch> watch_;  // set under watch_mutex_, by refresh() alone
-  std::set<std::string> read_;      // index files, where nothing reports new ones
-  std::set<std::string> broken_;    // to be tried again
-  std::set<std::string> reported_;  // those that were told of
-  bool at_end_ = false;             // the end marker was just seen
+  std::set<std::string> read_;             // index files, where nothing reports new ones
+  std::set<std::string> broken_;           // to be tried again
+  std::set<std::string> reported_;         // those that were told of
+  bool at_end_ = false;                    // the end marker was just seen
   // Whether the end marker is there, and since when; nullopt: look.
   std::optional<std::optional<double>> ended_;
 };

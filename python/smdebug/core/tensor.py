@@ -1,0 +1,5 @@
+"""For old tools: see smdebug.tensor."""
+
+from smdebug.tensor import StepState, Tensor
+
+__all__ = ["StepState", "Tensor"]

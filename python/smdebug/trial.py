@@ -1,0 +1,467 @@
+"""A recorded run, finished or growing: which tensors were saved, when, by whom, and their values."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from smdebug import _core
+from smdebug._core import ModeKeys
+from smdebug.collection import Collection, CollectionKeys, CollectionManager
+from smdebug.exceptions import (
+    MissingCollectionFiles,
+    NoMoreData,
+    SMDebugNotImplementedError,
+    SMDebugTypeError,
+    SMDebugValueError,
+    StepUnavailable,
+    TensorUnavailable,
+)
+from smdebug.logger import core_log, get_logger
+from smdebug.tensor import StepState, Tensor, mode_argument, step_argument
+
+if TYPE_CHECKING:
+    pass
+
+# How long one wait for news takes before the state is looked at again, and how many of them pass
+# before somebody is told what is missing.
+_WAIT_SECS = 2.0
+_WAITS_BEFORE_WARNING = 5
+
+
+class Trial:
+    """A recorded run. Every question looks for news first, unless `dynamic_refresh` is False.
+
+    Use `create_trial`, which picks the class by the path.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        range_steps: Sequence[int | None] | None = None,
+        check: bool = False,
+        index_mode: bool = True,
+        cache: bool = False,
+    ) -> None:
+        self.name = name
+        self.path = path
+        self.range_steps = _range(range_steps)
+        self.check = check
+        self.index_mode = index_mode  # runs are always read through their index
+        self.cache = cache
+        self.dynamic_refresh = True
+        self.logger = get_logger()
+        self._missing_file_retries = _core.missing_event_file_retry_limit()
+        self._tensors: dict[str, Tensor] = {}
+        self._collection_manager = CollectionManager()
+        self._collections_revision = -1
+        begin, end = self.range_steps
+        self._core = _core.Trial.open(
+            path,
+            begin=begin or 0,
+            end=end,
+            check=check,
+            log=core_log,
+        )
+        self._wait_for_collections()
+
+    def _wait_for_collections(self) -> None:
+        waits = 0
+        while not self._core.is_open:
+            if self._core.has_ended:
+                raise MissingCollectionFiles(
+                    f"The training job ended with the collections files of {len(self._core.workers)} "
+                    f"workers; {self._core.num_workers} were expected: {self.path}"
+                )
+            waits += 1
+            if waits == _WAITS_BEFORE_WARNING:
+                self.logger.warning(
+                    "Waiting for the run to begin: there are collections files of "
+                    f"{len(self._core.workers)} workers so far: {self.path}"
+                )
+            self._core.wait(_WAIT_SECS)
+            self._core.refresh()
+
+    # --- identity
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Trial):
+            return NotImplemented
+        return (self.name, self.path) == (other.name, other.path)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.path))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r}, path={self.path!r})"
+
+    def __str__(self) -> str:
+        from smdebug.summary import trial_text
+
+        return trial_text(self)
+
+    def _repr_html_(self) -> str:
+        from smdebug.summary import trial_html
+
+        return trial_html(self)
+
+    # --- what is new
+
+    def refresh_data(self) -> None:
+        """Reads what was written since the last look; does nothing when everything was read."""
+        self._core.refresh()
+
+    def _refresh(self) -> None:
+        if self.dynamic_refresh:
+            self._core.refresh()
+
+    @property
+    def loaded_all_steps(self) -> bool:
+        """Whether the job has ended and all of it was read."""
+        return self._core.loaded_all
+
+    @property
+    def last_complete_step(self) -> int:
+        """The greatest global step that every worker has saved or passed; -1 if there is none."""
+        return self._core.last_complete_step
+
+    @property
+    def num_workers(self) -> int:
+        """How many workers save steps, as the collections say."""
+        return self._core.num_workers
+
+    @property
+    def last_index_token(self) -> str | None:
+        """The index file of the last complete step: what comes before it is not looked at again."""
+        step, workers = self.last_complete_step, self._core.workers
+        if step < 0 or not workers:
+            return None
+        return f"{self._token_root()}{self._core.index_file_name(step, workers[-1])}"
+
+    def _token_root(self) -> str:
+        return os.path.join(self.path, "")
+
+    def training_ended(self) -> bool:
+        """Whether the job said that it has ended."""
+        self._refresh()
+        return self._core.has_ended
+
+    # --- tensors
+
+    def tensor_names(
+        self,
+        show_prefixed_tensors: bool = False,
+        *,
+        step: int | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+    ) -> list[str]:
+        """Sorted names of saved tensors.
+
+        With `mode` those seen in it, with `step` those of that step of the mode; with `regex` those
+        in which one of the patterns is found, with `collection` those that it holds.
+        """
+        if regex is not None and collection is not None:
+            raise SMDebugValueError("Give regex or collection, not both.")
+        mode = mode_argument(mode)
+        step = None if step is None else step_argument(step)
+        self._refresh()
+        if isinstance(collection, str):
+            collection = self._find_collection(collection)
+        elif collection is not None and not isinstance(collection, _core.Collection):
+            raise SMDebugTypeError(
+                f"collection must be a name or a Collection, not {collection!r}."
+            )
+        names = self._core.tensor_names(mode, step, regex, collection)
+        if not names and (regex is not None or collection is not None):
+            what = f"pattern {regex!r}" if regex is not None else f"collection '{collection.name}'"  # type: ignore[union-attr]
+            self.logger.warning(f"No saved tensor belongs to the {what}.")
+        return names
+
+    tensors = tensor_names
+
+    def tensor(self, tname: str) -> Tensor:
+        """The tensor of this name."""
+        if not self.has_tensor(tname):
+            names = self._core.tensor_names(ModeKeys.GLOBAL, None, None, None)
+            hint = _core.did_you_mean(tname, names)
+            inside = next((name for name in names if tname in name), None)
+            if not hint and inside is not None:
+                hint = f" Did you mean '{inside}'?"
+            raise TensorUnavailable(tname, hint)
+        found = self._tensors.get(tname)
+        if found is None:
+            found = self._tensors[tname] = Tensor(tname, self)
+        return found
+
+    def has_tensor(self, tname: str) -> bool:
+        """Whether a tensor of this name was saved by now."""
+        if not isinstance(tname, str):
+            raise SMDebugTypeError(f"A tensor's name must be a str, not {tname!r}.")
+        if self._core.has_tensor(tname):
+            return True
+        self._refresh()
+        return self._core.has_tensor(tname)
+
+    # --- steps
+
+    def steps(
+        self, mode: ModeKeys = ModeKeys.GLOBAL, show_incomplete_steps: bool = False
+    ) -> list[int]:
+        """Sorted steps that all workers saved; steps of the mode, or global ones."""
+        self._refresh()
+        return self._core.steps(mode_argument(mode), bool(show_incomplete_steps))
+
+    def modes(self) -> list[ModeKeys]:
+        """Modes in which something was saved, without GLOBAL."""
+        self._refresh()
+        return self._core.modes()
+
+    def mode(self, global_step: int) -> ModeKeys | None:
+        """The mode of a global step; None if the step is not known."""
+        self._refresh()
+        info = self._core.step_info(step_argument(global_step))
+        return None if info is None else info[0]
+
+    def mode_step(self, global_step: int) -> int | None:
+        """The number that a global step has in its mode; None if the step is not known."""
+        self._refresh()
+        info = self._core.step_info(step_argument(global_step))
+        return None if info is None else info[1]
+
+    def global_step(self, mode: ModeKeys, mode_step: int) -> int | None:
+        """The global number of a step of a mode; None if it is not known."""
+        self._refresh()
+        return self._core.global_step(mode_argument(mode), step_argument(mode_step))
+
+    def has_passed_step(self, step: int, mode: ModeKeys = ModeKeys.GLOBAL) -> StepState:
+        """Whether a step is there, will not come, or may still come."""
+        self._refresh()
+        return StepState(self._core.state(mode_argument(mode), step_argument(step)))
+
+    def wait_for_steps(
+        self, required_steps: Iterable[int], mode: ModeKeys = ModeKeys.GLOBAL
+    ) -> None:
+        """Returns when all these steps are there.
+
+        Raises StepUnavailable for one that will not come, and NoMoreData if the job ended before it.
+        """
+        mode = mode_argument(mode)
+        with _refreshing(self, True):
+            self._core.refresh()
+            for step in required_steps:
+                self._wait_for_step(step_argument(step), mode)
+
+    def _wait_for_step(self, step: int, mode: ModeKeys) -> None:
+        while True:
+            state = StepState(self._core.state(mode, step))
+            if state is StepState.AVAILABLE:
+                return
+            if state is StepState.UNAVAILABLE:
+                last = self._core.last_step(mode)
+                if not self.loaded_all_steps or (last is not None and step < last):
+                    raise StepUnavailable(step, mode)
+                raise NoMoreData(step, mode, -1 if last is None else last)
+            self._core.wait(_WAIT_SECS)
+            self._core.refresh()
+
+    # --- workers and collections
+
+    def workers(self) -> list[str]:
+        """Sorted names of the workers."""
+        self._refresh()
+        return self._core.workers
+
+    @property
+    def collection_manager(self) -> CollectionManager:
+        """All collections of the run; names that other workers add later join them."""
+        revision = self._core.collections_revision
+        if revision != self._collections_revision:
+            self._collections_revision = revision
+            loaded = CollectionManager.load_from_string(self._core.collections_json())
+            for collection in loaded.all():
+                known = self._collection_manager.find(collection.name)
+                if known is None:
+                    self._collection_manager.add(collection)
+                else:
+                    for tname in collection.tensor_names:
+                        known.add_tensor_name(tname)
+            self._collection_manager.num_workers = loaded.num_workers
+        return self._collection_manager
+
+    def collections(self) -> dict[str, Collection]:
+        """All collections by name."""
+        self._refresh()
+        return self.collection_manager.get_collections()
+
+    def collection(self, coll_name: str) -> Collection:
+        """The collection of this name; an empty one if there is none."""
+        self._refresh()
+        return self.collection_manager.get(coll_name)
+
+    def _find_collection(self, name: str) -> Collection:
+        found = self.collection_manager.find(name)
+        if found is None:
+            known = self.collection_manager.names()
+            hint = _core.did_you_mean(name, known)
+            self.logger.warning(f"There is no collection '{name}' in this run.{hint}")
+            return Collection(name)
+        return found  # type: ignore[return-value]
+
+    # --- what a model was given and gave
+
+    def inputs(
+        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+    ) -> list[np.ndarray]:
+        """Values of the collection `inputs` at a step, by the number at the end of their names."""
+        names = self.tensor_names(step=step_num, mode=mode, collection=CollectionKeys.INPUTS)
+        return self._values_of(names, step_num, mode, worker)
+
+    def labels(
+        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+    ) -> list[np.ndarray]:
+        """Values of the tensors `labels…` at a step, by the number at the end of their names."""
+        names = self.tensor_names(step=step_num, mode=mode, regex="^labels")
+        return self._values_of(names, step_num, mode, worker)
+
+    def predictions(
+        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+    ) -> list[np.ndarray]:
+        """Values of the tensors `predictions…` at a step, by the number at the end of their names."""
+        names = self.tensor_names(step=step_num, mode=mode, regex="^predictions")
+        return self._values_of(names, step_num, mode, worker)
+
+    def _values_of(
+        self, names: list[str], step_num: int, mode: ModeKeys, worker: str | None
+    ) -> list[np.ndarray]:
+        def number(name: str) -> tuple[int, str]:
+            found = re.search(r"(\d+)$", name)
+            return (int(found.group(1)) if found else -1, name)
+
+        return [self.tensor(n).value(step_num, mode, worker) for n in sorted(names, key=number)]
+
+
+class LocalTrial(Trial):
+    """A run in a local directory."""
+
+    def __init__(
+        self,
+        name: str,
+        dirname: str | os.PathLike[str],
+        range_steps: Sequence[int | None] | None = None,
+        check: bool = False,
+        parallel: bool = True,
+        index_mode: bool = True,
+        cache: bool = False,
+    ) -> None:
+        self.parallel = parallel  # files are always read on several threads
+        path = os.path.expanduser(os.fspath(dirname))
+        super().__init__(name, path, range_steps, check, index_mode, cache)
+
+
+class S3Trial(Trial):
+    """A run in an object store."""
+
+    def __init__(
+        self,
+        name: str,
+        bucket_name: str,
+        prefix_name: str,
+        range_steps: Sequence[int | None] | None = None,
+        check: bool = False,
+        index_mode: bool = True,
+        cache: bool = False,
+    ) -> None:
+        self.bucket_name = bucket_name
+        self.prefix_name = prefix_name.strip("/")
+        path = f"s3://{bucket_name}/{self.prefix_name}"
+        super().__init__(name, path, range_steps, check, index_mode, cache)
+
+    def _token_root(self) -> str:
+        return f"{self.prefix_name}/" if self.prefix_name else ""
+
+
+def create_trial(
+    path: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+    profiler: bool = False,
+    output_dir: str = "/opt/ml/processing/outputs/",
+    *,
+    out_dir: str | os.PathLike[str] | None = None,
+    **kwargs: Any,
+) -> Trial:
+    """Opens the run in a local directory or under `s3://bucket/prefix`.
+
+    Returns once the run has begun. `out_dir` is another name of `path`; further arguments are
+    `range_steps`, `check`, `index_mode`, `cache` and, for directories, `parallel`.
+    """
+    if profiler:
+        raise SMDebugNotImplementedError(
+            "Profiler runs cannot be opened: smdebug records tensors, not profiles."
+        )
+    if (path is None) == (out_dir is None):
+        raise SMDebugValueError("Give the run's place as path (or as out_dir, which is the same).")
+    text = os.fspath(path if path is not None else out_dir)  # type: ignore[arg-type]
+    if not isinstance(text, str) or not text.strip():
+        raise SMDebugValueError(f"path must be a directory or s3://bucket/prefix, not {text!r}.")
+    text = text.strip()
+    if name is None:
+        name = os.path.basename(text.rstrip("/"))
+    if text.startswith("s3://"):
+        bucket, _, prefix = text[len("s3://") :].partition("/")
+        kwargs.pop("parallel", None)
+        return S3Trial(name, bucket, re.sub("/+", "/", prefix), **kwargs)
+    return LocalTrial(name, text, **kwargs)
+
+
+def _range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | None]:
+    """(begin, end), half open; either may be None."""
+    if range_steps is None:
+        return None, None
+    valid = isinstance(range_steps, Sequence) and len(range_steps) == 2
+    if valid:
+        begin, end = range_steps
+        whole = all(
+            isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 0
+            for n in (begin, end)
+            if n is not None
+        )
+        if whole and not (begin is not None and end is not None and begin >= end):
+            return (
+                None if begin is None else int(begin),
+                None if end is None else int(end),
+            )
+    raise SMDebugValueError(
+        "range_steps must be (begin, end) with 0 <= begin < end, either of which may be None, "
+        f"not {range_steps!r}."
+    )
+
+
+@contextmanager
+def _refreshing(trials: Any, on: bool) -> Iterator[Any]:
+    several = trials if isinstance(trials, (list, tuple, set)) else [trials]
+    before = [(trial, trial.dynamic_refresh) for trial in several]
+    for trial in several:
+        trial.dynamic_refresh = on
+    try:
+        yield trials
+    finally:
+        for trial, value in before:
+            trial.dynamic_refresh = value
+
+
+def no_refresh(trials: Any) -> Any:
+    """Within `with no_refresh(trial):` the trial, or each of a list, looks at no new files."""
+    return _refreshing(trials, False)
+
+
+def refresh(trials: Any) -> Any:
+    """Within `with refresh(trial):` the trial, or each of a list, looks for new files again."""
+    return _refreshing(trials, True)
