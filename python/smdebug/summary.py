@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,19 +37,20 @@ def _curve(tensor: Tensor) -> tuple[str, np.ndarray, np.ndarray] | None:
     steps = trial._core.tensor_steps(tensor.name, ModeKeys.GLOBAL, True)
     if not steps:
         return None
-    stored = trial._core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or {}
+    stored: Any = trial._core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or {}
     names = {("abs_" if absolute else "") + op for op, absolute in stored}
     wanted = next((name for name in _PREFERRED if name in names), min(names, default=""))
     try:
         if not wanted:
-            shape = trial._core.shape(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or ()
+            shape: Any = trial._core.shape(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or ()
             elements = int(np.prod(shape, dtype=np.int64))
             if elements * len(steps) > _MOST_ELEMENTS:
                 return None
             wanted = "" if elements == 1 else _PREFERRED[0]
-        found, values = trial._core.series(tensor.name, wanted, ModeKeys.GLOBAL, "", True)
+        series: Any = trial._core.series(tensor.name, wanted, ModeKeys.GLOBAL, "", True)
     except (SMDebugError, OSError):
         return None
+    found, values = series
     if not len(found):
         return None
     if len(found) > _MOST_POINTS:
@@ -153,7 +154,7 @@ def _row(tensor: Tensor) -> str:
 
 
 def _shape_text(tensor: Tensor, step: int) -> str:
-    shape = tensor.trial._core.shape(tensor.name, step, ModeKeys.GLOBAL, None)
+    shape: Any = tensor.trial._core.shape(tensor.name, step, ModeKeys.GLOBAL, None)
     return f", shape {tuple(shape)}" if shape is not None else ""
 
 
@@ -169,7 +170,7 @@ def tensor_text(tensor: Tensor) -> str:
     curve = _curve(tensor)
     if curve:
         lines.append(f"  {curve[0]} {_blocks(curve[2], 60)} {_range_text(curve[2])}")
-    stored = core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or {}
+    stored: Any = core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or {}
     if stored:
         parts = [f"{'abs_' if a else ''}{op} {value:.4g}" for (op, a), value in stored.items()]
         lines.append(f"  at step {steps[-1]}: {', '.join(parts)}")

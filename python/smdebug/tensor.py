@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import enum
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from smdebug._core import ModeKeys
 from smdebug.exceptions import (
@@ -19,6 +18,8 @@ from smdebug.exceptions import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from smdebug.trial import Trial
 
 # How long a look for a file that the index promises takes.
@@ -44,7 +45,7 @@ def mode_argument(mode: Any) -> ModeKeys:
 
 def step_argument(step: Any) -> int:
     """Checks an argument that must be a step number."""
-    if isinstance(step, (int, np.integer)) and not isinstance(step, bool):
+    if isinstance(step, Integral) and not isinstance(step, bool):
         return int(step)
     raise SMDebugTypeError(f"A step must be a whole number, not {step!r}.")
 
@@ -198,9 +199,10 @@ class Tensor:
             if not self.trial._core.has_worker(worker):
                 raise InvalidWorker(worker)
         self.trial._refresh()
-        return self.trial._core.series(
+        found: Any = self.trial._core.series(
             self.name, reduction or "", mode_argument(mode), worker or "", show_incomplete_steps
         )
+        return found
 
     # --- looking things up
 

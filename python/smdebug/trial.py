@@ -6,9 +6,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from smdebug import _core
 from smdebug._core import ModeKeys
@@ -27,6 +26,9 @@ from smdebug.tensor import StepState, Tensor, mode_argument, step_argument
 
 if TYPE_CHECKING:
     pass
+
+if TYPE_CHECKING:
+    import numpy as np
 
 # How long one wait for news takes before the state is looked at again, and how many of them pass
 # before somebody is told what is missing.
@@ -429,7 +431,7 @@ def _range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | 
     if valid:
         begin, end = range_steps
         whole = all(
-            isinstance(n, (int, np.integer)) and not isinstance(n, bool) and n >= 0
+            isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 0
             for n in (begin, end)
             if n is not None
         )

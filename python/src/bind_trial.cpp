@@ -217,8 +217,7 @@ nb::object shape(Trial& trial, const std::string& name, Step step, Mode mode,
 template <typename T>
 nb::object to_array(std::vector<T> values) {
   auto* held = new std::vector<T>(std::move(values));
-  const nb::capsule owner(held,
-                          [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  const nb::capsule owner(held, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(held->data(), {held->size()}, owner));
 }
 
@@ -237,8 +236,8 @@ nb::object series(Trial& trial, const std::string& name, const std::string& redu
 
 void bind_trial(nb::module_& m) {
   nb::class_<Trial>(m, "Trial", "A recorded run, finished or growing.")
-      .def_static("open", &open, nb::arg("path"), nb::arg("begin") = 0,
-                  nb::arg("end") = nb::none(), nb::arg("check") = false, nb::arg("log"))
+      .def_static("open", &open, nb::arg("path"), nb::arg("begin"), nb::arg("end").none(),
+                  nb::arg("check"), nb::arg("log"))
       .def_prop_ro("place", &Trial::name)
       .def(
           "refresh",
@@ -281,7 +280,9 @@ void bind_trial(nb::module_& m) {
           nb::arg("global_step"))
       .def(
           "global_step",
-          [](const Trial& t, Mode mode, Step step) { return t.snapshot()->global_step(mode, step); },
+          [](const Trial& t, Mode mode, Step step) {
+            return t.snapshot()->global_step(mode, step);
+          },
           nb::arg("mode"), nb::arg("mode_step"))
       .def(
           "state",
@@ -345,15 +346,14 @@ void bind_trial(nb::module_& m) {
            nb::arg("worker").none())
       .def("reduction_value", &reduction_value, nb::arg("name"), nb::arg("step"),
            nb::arg("reduction"), nb::arg("mode"), nb::arg("worker").none(), nb::arg("abs"))
-      .def("reduction_values", &reduction_values, nb::arg("name"), nb::arg("step"),
-           nb::arg("mode"), nb::arg("worker").none())
+      .def("reduction_values", &reduction_values, nb::arg("name"), nb::arg("step"), nb::arg("mode"),
+           nb::arg("worker").none())
       .def("shape", &shape, nb::arg("name"), nb::arg("step"), nb::arg("mode"),
            nb::arg("worker").none())
       .def("series", &series, nb::arg("name"), nb::arg("reduction"), nb::arg("mode"),
            nb::arg("worker"), nb::arg("incomplete"));
-  m.def("missing_event_file_retry_limit", [] {
-    return check(smd::Environment::of_process().missing_event_file_retry_limit());
-  });
+  m.def("missing_event_file_retry_limit",
+        [] { return check(smd::Environment::of_process().missing_event_file_retry_limit()); });
 }
 
 }  // namespace smdebug
