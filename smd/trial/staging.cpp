@@ -95,13 +95,9 @@ void Staging::add(const NewPart& part) {
     previous = next;
     next = data_.parts[next].next;
   }
-  if (next != kNone && data_.parts[next].worker == stored.worker) {
-    stored.next = data_.parts[next].next;
-    data_.parts.edit(next) = std::move(stored);
-    if (data_.rows[at].part_count == 1) data_.rows.edit(at).info = part.step;
-    return;
-  }
-  stored.next = next;
+  // A step that was written again is another part, so that nobody mistakes the one for the other.
+  const bool again = next != kNone && data_.parts[next].worker == stored.worker;
+  stored.next = again ? data_.parts[next].next : next;
   const auto id = static_cast<uint32_t>(data_.parts.size());
   data_.parts.push_back(std::move(stored));
   if (previous == kNone) {
@@ -109,8 +105,10 @@ void Staging::add(const NewPart& part) {
   } else {
     data_.parts.edit(previous).next = id;
   }
-  const auto count = ++data_.rows.edit(at).part_count;
-  if (count >= data_.num_workers) {
+  StepRow& row = data_.rows.edit(at);
+  if (!again) ++row.part_count;
+  if (row.part_count == 1) row.info = part.step;
+  if (row.part_count >= data_.num_workers) {
     data_.last_complete_step = std::max(data_.last_complete_step, part.step.step);
   }
 }

@@ -39,16 +39,16 @@ Error outside(uint64_t offset, uint64_t length, uint64_t size, std::string_view 
 }
 
 // The whole record, checked as far as the snapshot tells how.
-Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, ByteSpan record,
-                                std::string_view path) {
+Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, ByteSpan record) {
   const Part& part = snapshot.part(at.part);
   const Layout::Entry& entry = snapshot.entry(at);
+  const auto path = [&] { return snapshot.file_of(part); };
   const auto framed = format::parse_record(record, entry.offset);
-  if (!framed.ok()) return in_file(framed.error(), path);
+  if (!framed.ok()) return in_file(framed.error(), path());
   if (framed->size_bytes != entry.length) {
     return Error{ErrorCode::corrupt,
                  fmt::format("The record at offset {} has {} bytes, but the index says {}: {}",
-                             entry.offset, framed->size_bytes, entry.length, path)};
+                             entry.offset, framed->size_bytes, entry.length, path())};
   }
   if (part.checksums) {
     const auto expected = (*part.checksums)[at.entry];
@@ -56,17 +56,17 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
       return Error{ErrorCode::corrupt,
                    fmt::format("The record at offset {} does not have the checksum {:#010x} that "
                                "the index says, but {:#010x}: {}",
-                               entry.offset, *expected, crc32c(framed->payload), path)};
+                               entry.offset, *expected, crc32c(framed->payload), path())};
     }
   }
   auto event = format::view_event(framed->payload);
   if (!event.ok()) {
     return Error{event.error().code, fmt::format("{} Offset {} of file: {}", event.error().message,
-                                                 entry.offset, path)};
+                                                 entry.offset, path())};
   }
   if (!event->tensor) {
     return Error{ErrorCode::corrupt,
-                 fmt::format("The record at offset {} holds no tensor: {}", entry.offset, path)};
+                 fmt::format("The record at offset {} holds no tensor: {}", entry.offset, path())};
   }
   if (part.checksums) {
     const Slot slot = Slot::from_id(entry.slot);
@@ -78,7 +78,7 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
     if (event->name != name) {
       return Error{ErrorCode::corrupt,
                    fmt::format("The record at offset {} holds '{}', but the index says '{}': {}",
-                               entry.offset, event->name, name, path)};
+                               entry.offset, event->name, name, path())};
     }
   }
   return event;
@@ -125,7 +125,7 @@ Result<TensorValue> value_of(format::EventView& event, std::shared_ptr<std::byte
     value.elements = tensor.elements;
     return value;
   }
-  value.memory = allocate_aligned(tensor.elements.size(), 0);
+  value.memory = allocate_aligned(tensor.elements.size(), 0, 0);
   if (!value.memory) {
     return Error{ErrorCode::io,
                  fmt::format("There is no memory for {} bytes.", tensor.elements.size())};
@@ -137,28 +137,29 @@ Result<TensorValue> value_of(format::EventView& event, std::shared_ptr<std::byte
 
 }  // namespace
 
-Result<RecordReader::OpenFile> RecordReader::take(const std::string& path) {
+Result<RecordReader::OpenFile> RecordReader::take(const Snapshot& snapshot, uint32_t part) {
   {
     std::lock_guard lock(mutex_);
-    if (const auto known = idle_by_path_.find(path); known != idle_by_path_.end()) {
+    if (const auto known = idle_by_part_.find(part); known != idle_by_part_.end()) {
       const auto at = known->second;
-      idle_by_path_.erase(known);
+      idle_by_part_.erase(known);
       OpenFile file = std::move(*at);
       idle_.erase(at);
       return file;
     }
   }
+  std::string path = snapshot.file_of(snapshot.part(part));
   SMD_TRY(auto file, storage_->open(path));
-  return OpenFile{path, std::move(file)};
+  return OpenFile{part, std::move(path), std::move(file)};
 }
 
 void RecordReader::give_back(OpenFile file) {
   std::lock_guard lock(mutex_);
-  if (idle_by_path_.contains(file.path)) return;
+  if (idle_by_part_.contains(file.part)) return;
   idle_.push_front(std::move(file));
-  idle_by_path_.emplace(idle_.front().path, idle_.begin());
+  idle_by_part_.emplace(idle_.front().part, idle_.begin());
   if (idle_.size() <= kMostIdleFiles) return;
-  idle_by_path_.erase(idle_.back().path);
+  idle_by_part_.erase(idle_.back().part);
   idle_.pop_back();
 }
 
@@ -174,58 +175,70 @@ Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, const Exte
   return Block{extent.begin, std::move(bytes)};
 }
 
-// All small records that lie close together around this one.
-RecordReader::Extent RecordReader::neighbourhood(const Snapshot& snapshot,
-                                                 const Location& at) const {
-  const Layout::Entry& wanted = snapshot.entry(at);
+// Stretches of small records that lie close together, in the order of the file.
+std::vector<RecordReader::Extent> RecordReader::stretches_of(const Layout& layout) {
   std::vector<Extent> small;
-  for (const Layout::Entry& entry : snapshot.layout_of(snapshot.part(at.part)).entries()) {
+  for (const Layout::Entry& entry : layout.entries()) {
     if (entry.length <= kSmallBytes) small.push_back({entry.offset, entry.offset + entry.length});
   }
   std::ranges::sort(small, {}, &Extent::begin);
-  Extent extent{wanted.offset, wanted.offset + wanted.length};
-  const auto first = std::ranges::lower_bound(small, wanted.offset, {}, &Extent::begin);
-  for (auto it = first; it != small.end(); ++it) {
-    if (it->begin > extent.end + kRemoteGapBytes || it->end - extent.begin > kMostExtentBytes)
-      break;
-    extent.end = std::max(extent.end, it->end);
-  }
-  for (auto it = first; it != small.begin();) {
-    --it;
-    if (it->end + kRemoteGapBytes < extent.begin || extent.end - it->begin > kMostExtentBytes)
-      break;
-    extent.begin = it->begin;
-  }
-  return extent;
-}
-
-Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, const Location& at) {
-  const std::string path = snapshot.file_of(snapshot.part(at.part));
-  const Layout::Entry& entry = snapshot.entry(at);
-  if (!storage_->is_remote()) {
-    SMD_TRY(OpenFile file, take(path));
-    SMD_TRY(Block block, read_extent(file, {entry.offset, entry.offset + entry.length}));
-    give_back(std::move(file));
-    return block;
-  }
-  const Extent extent = neighbourhood(snapshot, at);
-  const std::string key = fmt::format("{}:{}", path, extent.begin);
-  {
-    std::lock_guard lock(mutex_);
-    const auto known = blocks_.find(key);
-    if (known != blocks_.end() && known->second.bytes->size() >= extent.end - extent.begin) {
-      return known->second;
+  std::vector<Extent> out;
+  for (const Extent& next : small) {
+    if (out.empty() || next.begin > out.back().end + kRemoteGapBytes ||
+        next.end - out.back().begin > kMostExtentBytes) {
+      out.push_back(next);
+    } else {
+      out.back().end = std::max(out.back().end, next.end);
     }
   }
-  SMD_TRY(OpenFile file, take(path));
-  SMD_TRY(Block block, read_extent(file, extent));
-  give_back(std::move(file));
+  return out;
+}
+
+std::shared_ptr<RecordReader::PartBlocks> RecordReader::blocks_of(const Snapshot& snapshot,
+                                                                  uint32_t part) {
   std::lock_guard lock(mutex_);
-  if (block_bytes_ + block.bytes->size() > kMostBlockBytes) {
-    blocks_.clear();
-    block_bytes_ = 0;
+  std::shared_ptr<PartBlocks>& blocks = blocks_[part];
+  if (!blocks) {
+    blocks = std::make_shared<PartBlocks>();
+    const uint32_t layout = snapshot.part(part).layout;
+    const auto [known, is_new] = stretches_.try_emplace(layout);
+    if (is_new) {
+      known->second = std::make_shared<const std::vector<Extent>>(
+          stretches_of(snapshot.layout_of(snapshot.part(part))));
+    }
+    blocks->stretches = known->second;
+    blocks->blocks.resize(blocks->stretches->size());
   }
-  if (blocks_.insert_or_assign(key, block).second) block_bytes_ += block.bytes->size();
+  return blocks;
+}
+
+Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, uint32_t part,
+                                                     const Extent& wanted) {
+  // Whoever comes back to a part will come again: its small records are read together then, from
+  // remote storages at once. Nothing else costs less than a look at memory.
+  const auto blocks = blocks_of(snapshot, part);
+  const auto after = std::ranges::upper_bound(*blocks->stretches, wanted.begin, {}, &Extent::begin);
+  const auto stretch = static_cast<size_t>(after - blocks->stretches->begin()) - 1;
+  const bool inside = after != blocks->stretches->begin() &&
+                      wanted.end <= (*blocks->stretches)[stretch].end;
+  bool together = false;
+  if (inside) {
+    std::lock_guard lock(mutex_);
+    if (blocks->blocks[stretch].bytes) return blocks->blocks[stretch];
+    together = storage_->is_remote() || blocks->visits++ > 0;
+  }
+  SMD_TRY(OpenFile file, take(snapshot, part));
+  SMD_TRY(Block block, read_extent(file, together ? (*blocks->stretches)[stretch] : wanted));
+  give_back(std::move(file));
+  if (together) {
+    std::lock_guard lock(mutex_);
+    block_bytes_ += block.bytes->size();
+    if (block_bytes_ > kMostBlockBytes) {
+      blocks_.clear();
+      block_bytes_ = 0;
+    }
+    blocks->blocks[stretch] = block;
+  }
   return block;
 }
 
@@ -247,29 +260,28 @@ Result<TensorValue> RecordReader::read_large(const Snapshot& snapshot, const Loc
       elements_at = place->offset;
     }
   }
-  auto memory = allocate_aligned(entry.length, elements_at);
+  auto memory = allocate_aligned(entry.length, elements_at, entry.offset);
   if (!memory) {
     return Error{ErrorCode::io, fmt::format("There is no memory for a tensor of {} bytes: {}",
                                             entry.length, file.path)};
   }
   SMD_TRY(const size_t got, file.file->read_at(entry.offset, {memory.get(), entry.length}));
   if (got < entry.length) return outside(entry.offset, entry.length, entry.offset + got, file.path);
-  SMD_TRY(auto event, parse(snapshot, at, {memory.get(), entry.length}, file.path));
+  SMD_TRY(auto event, parse(snapshot, at, {memory.get(), entry.length}));
   return value_of(event, std::move(memory));
 }
 
 Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location& at) {
-  const std::string path = snapshot.file_of(snapshot.part(at.part));
   const Layout::Entry& entry = snapshot.entry(at);
   if (entry.length > kSmallBytes) {
-    SMD_TRY(OpenFile file, take(path));
+    SMD_TRY(OpenFile file, take(snapshot, at.part));
     SMD_TRY(TensorValue value, read_large(snapshot, at, file));
     give_back(std::move(file));
     return value;
   }
-  SMD_TRY(const Block block, read_block(snapshot, at));
-  const ByteSpan record = ByteSpan(*block.bytes).subspan(entry.offset - block.begin, entry.length);
-  SMD_TRY(auto event, parse(snapshot, at, record, path));
+  SMD_TRY(const Block block,
+          read_block(snapshot, at.part, {entry.offset, entry.offset + entry.length}));
+  SMD_TRY(auto event, parse(snapshot, at, block.at(entry)));
   return value_of(event, nullptr);
 }
 
@@ -279,7 +291,9 @@ Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Loca
   // By part and place, so that neighbours are read together.
   std::vector<uint32_t> order(at.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto key = [&](uint32_t i) { return std::pair(at[i].part, snapshot.entry(at[i]).offset); };
+  const auto key = [&](uint32_t i) {
+    return std::pair(at[i].part, snapshot.entry(at[i]).offset);
+  };
   if (!std::ranges::is_sorted(order, {}, key)) std::ranges::sort(order, {}, key);
 
   const uint64_t gap = storage_->is_remote() ? kRemoteGapBytes : kLocalGapBytes;
@@ -294,25 +308,16 @@ Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Loca
       if (next.offset > extent.end + gap || end - extent.begin > kMostExtentBytes) break;
       extent.end = std::max(extent.end, end);
     }
-    Block block;
-    const std::string path = snapshot.file_of(snapshot.part(part));
-    if (storage_->is_remote() && start.length <= kSmallBytes && last - first == 1) {
-      SMD_TRY(block, read_block(snapshot, at[order[first]]));
-    } else {
-      SMD_TRY(OpenFile file, take(path));
-      SMD_TRY(block, read_extent(file, extent));
-      give_back(std::move(file));
-    }
+    SMD_TRY(const Block block, read_block(snapshot, part, extent));
     for (; first < last; ++first) {
       const Location& where = at[order[first]];
       const Layout::Entry& entry = snapshot.entry(where);
-      const ByteSpan record =
-          ByteSpan(*block.bytes).subspan(entry.offset - block.begin, entry.length);
-      SMD_TRY(const auto event, parse(snapshot, where, record, path));
+      SMD_TRY(const auto event, parse(snapshot, where, block.at(entry)));
       const auto number = number_of(*event.tensor);
       if (!number.ok()) {
-        return Error{number.error().code, fmt::format("{} Offset {} of file: {}",
-                                                      number.error().message, entry.offset, path)};
+        return Error{number.error().code,
+                     fmt::format("{} Offset {} of file: {}", number.error().message, entry.offset,
+                                 snapshot.file_of(snapshot.part(part)))};
       }
       out[order[first]] = *number;
     }

@@ -4,13 +4,12 @@
 // storages, the small records of a step, which are read together. Thread-safe.
 
 #include <list>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "smd/base/result.h"
 #include "smd/storage/storage.h"
@@ -36,28 +35,42 @@ class RecordReader final {
   struct Block {
     uint64_t begin = 0;
     std::shared_ptr<const Bytes> bytes;
+
+    ByteSpan at(const Layout::Entry& entry) const {
+      return ByteSpan(*bytes).subspan(entry.offset - begin, entry.length);
+    }
   };
+  // What is kept of the small records of a part.
+  struct PartBlocks {
+    std::shared_ptr<const std::vector<Extent>> stretches;
+    std::vector<Block> blocks;  // one per stretch, empty until it was read
+    uint32_t visits = 0;
+  };
+  // Belongs to a part rather than to a path: a file that was written again is another part.
   struct OpenFile {
+    uint32_t part = 0;
     std::string path;
     std::unique_ptr<storage::ReadFile> file;
   };
 
   // A file that nobody else uses meanwhile; give it back for the next reader.
-  Result<OpenFile> take(const std::string& path);
+  Result<OpenFile> take(const Snapshot& snapshot, uint32_t part);
   void give_back(OpenFile file);
 
   Result<TensorValue> read_large(const Snapshot& snapshot, const Location& at, OpenFile& file);
-  // A stretch that holds the record, and on remote storages its small neighbours.
-  Result<Block> read_block(const Snapshot& snapshot, const Location& at);
+  // Bytes that hold the extent, from the file or from what is kept.
+  Result<Block> read_block(const Snapshot& snapshot, uint32_t part, const Extent& wanted);
   Result<Block> read_extent(OpenFile& file, const Extent& extent);
-  Extent neighbourhood(const Snapshot& snapshot, const Location& at) const;
+  std::shared_ptr<PartBlocks> blocks_of(const Snapshot& snapshot, uint32_t part);
+  static std::vector<Extent> stretches_of(const Layout& layout);
 
   const std::shared_ptr<storage::Storage> storage_;
   std::mutex mutex_;
   // All guarded by mutex_.
   std::list<OpenFile> idle_;  // last used first
-  std::unordered_map<std::string_view, std::list<OpenFile>::iterator> idle_by_path_;
-  std::map<std::string, Block> blocks_;  // by path and place
+  std::unordered_map<uint32_t, std::list<OpenFile>::iterator> idle_by_part_;
+  std::unordered_map<uint32_t, std::shared_ptr<PartBlocks>> blocks_;  // by part
+  std::unordered_map<uint32_t, std::shared_ptr<const std::vector<Extent>>> stretches_;  // by layout
   uint64_t block_bytes_ = 0;
 };
 

@@ -1,0 +1,96 @@
+"""Times one way of reading a run and prints JSON. The same script serves both packages.
+
+    PYTHONPATH=python .venvs/dev/bin/python bench/reading.py SCENARIO RUN
+    tools/venv.sh original -- python bench/reading.py SCENARIO RUN
+
+SCENARIO: open, first_value, series, raw. Each runs in a process of its own, so that memory can be
+told apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import resource
+import sys
+import time
+
+os.environ.setdefault("SMDEBUG_LOG_LEVEL", "off")
+os.environ["SMDEBUG_TRAINING_END_DELAY_REFRESH"] = "0"
+
+with contextlib.redirect_stdout(sys.stderr):
+    import numpy as np
+    from smdebug.trials import create_trial
+
+logging.disable(logging.CRITICAL)
+
+
+def memory_mb() -> float:
+    """The greatest resident size of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def open_run(path: str) -> dict:
+    before = memory_mb()
+    start = time.perf_counter()
+    trial = create_trial(path)
+    steps = len(trial.steps())
+    secs = time.perf_counter() - start
+    return {"secs": secs, "memory_mb": memory_mb() - before, "steps": steps}
+
+
+def first_value(path: str) -> dict:
+    start = time.perf_counter()
+    trial = create_trial(path)
+    tensor = trial.tensor(trial.tensor_names()[0])
+    value = tensor.reduction_value(tensor.steps()[-1], "min")
+    return {"secs": time.perf_counter() - start, "value": float(np.asarray(value).reshape(-1)[0])}
+
+
+def series(path: str) -> dict:
+    trial = create_trial(path)
+    names = trial.tensor_names()
+    start = time.perf_counter()
+    total = 0.0
+    count = 0
+    for name in names:
+        tensor = trial.tensor(name)
+        if hasattr(tensor, "series"):
+            _, values = tensor.series("min")
+            total += float(values.sum())
+            count += len(values)
+        else:
+            for step in tensor.steps():
+                total += float(np.asarray(tensor.reduction_value(step, "min")).reshape(-1)[0])
+                count += 1
+    return {"secs": time.perf_counter() - start, "values": count, "total": total}
+
+
+def raw(path: str) -> dict:
+    trial = create_trial(path)
+    name = trial.tensor_names()[0]
+    tensor = trial.tensor(name)
+    step = tensor.steps()[0]
+    plain = os.path.join(path, "plain.bin")
+    ours = []
+    theirs = []
+    for _ in range(7):
+        start = time.perf_counter()
+        value = tensor.value(step)
+        ours.append(time.perf_counter() - start)
+        del value
+        start = time.perf_counter()
+        value = np.fromfile(plain, np.float32)
+        theirs.append(time.perf_counter() - start)
+        del value
+    return {"secs": min(ours), "fromfile_secs": min(theirs)}
+
+
+if __name__ == "__main__":
+    scenarios = {"open": open_run, "first_value": first_value, "series": series, "raw": raw}
+    scenario, run = sys.argv[1:]
+    with contextlib.redirect_stdout(sys.stderr):
+        result = scenarios[scenario](run)
+    print(json.dumps(result))
