@@ -5,11 +5,11 @@
 
 #include <thread>
 
+#include "smd/base/crc32c.h"
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
 #include "smd/format/tensor_record.h"
-#include "smd/base/crc32c.h"
 #include "smd/format/tfrecord.h"
 
 namespace smd {
@@ -59,7 +59,8 @@ class TrialTest : public testing::Test {
                        crc32c(record.subspan(12, record.size() - 16)));
     }
     put(format::event_file_name(step, name), events);
-    put(format::index_file_name(step, name), index.finish(info, format::event_file_name(step, name)));
+    put(format::index_file_name(step, name),
+        index.finish(info, format::event_file_name(step, name)));
   }
 
   std::unique_ptr<Trial> open(TrialOptions options = {}) {
@@ -169,7 +170,8 @@ TEST_F(TrialTest, the_end_is_seen_in_a_refresh_after_opening) {
   EXPECT_TRUE(trial->snapshot()->loaded_all());
   step(1, {{"w", {1}, {}}});
   ASSERT_TRUE(trial->refresh().ok());
-  EXPECT_THAT(trial->snapshot()->steps(Mode::global, true), ElementsAre(0)) << "nothing comes later";
+  EXPECT_THAT(trial->snapshot()->steps(Mode::global, true), ElementsAre(0))
+      << "nothing comes later";
 }
 
 TEST_F(TrialTest, opens_when_all_workers_have_written_their_collections) {
@@ -309,7 +311,9 @@ TEST_F(TrialTest, many_files_are_read_on_several_threads) {
   for (int worker = 0; worker < 4; ++worker) {
     collections(worker, 4);
     for (Step s = 0; s < 100; ++s) {
-      step(s, {{"w", {static_cast<float>(s * 10 + worker)}, {}}, {"v" + std::to_string(s % 3), {1}, {}}},
+      step(s,
+           {{"w", {static_cast<float>(s * 10 + worker)}, {}},
+            {"v" + std::to_string(s % 3), {1}, {}}},
            worker);
     }
   }

@@ -219,8 +219,8 @@ Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, u
   const auto blocks = blocks_of(snapshot, part);
   const auto after = std::ranges::upper_bound(*blocks->stretches, wanted.begin, {}, &Extent::begin);
   const auto stretch = static_cast<size_t>(after - blocks->stretches->begin()) - 1;
-  const bool inside = after != blocks->stretches->begin() &&
-                      wanted.end <= (*blocks->stretches)[stretch].end;
+  const bool inside =
+      after != blocks->stretches->begin() && wanted.end <= (*blocks->stretches)[stretch].end;
   bool together = false;
   if (inside) {
     std::lock_guard lock(mutex_);
@@ -291,9 +291,7 @@ Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Loca
   // By part and place, so that neighbours are read together.
   std::vector<uint32_t> order(at.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto key = [&](uint32_t i) {
-    return std::pair(at[i].part, snapshot.entry(at[i]).offset);
-  };
+  const auto key = [&](uint32_t i) { return std::pair(at[i].part, snapshot.entry(at[i]).offset); };
   if (!std::ranges::is_sorted(order, {}, key)) std::ranges::sort(order, {}, key);
 
   const uint64_t gap = storage_->is_remote() ? kRemoteGapBytes : kLocalGapBytes;

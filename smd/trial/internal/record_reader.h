@@ -69,7 +69,7 @@ class RecordReader final {
   // All guarded by mutex_.
   std::list<OpenFile> idle_;  // last used first
   std::unordered_map<uint32_t, std::list<OpenFile>::iterator> idle_by_part_;
-  std::unordered_map<uint32_t, std::shared_ptr<PartBlocks>> blocks_;  // by part
+  std::unordered_map<uint32_t, std::shared_ptr<PartBlocks>> blocks_;                    // by part
   std::unordered_map<uint32_t, std::shared_ptr<const std::vector<Extent>>> stretches_;  // by layout
   uint64_t block_bytes_ = 0;
 };

@@ -51,7 +51,6 @@ class OriginalSource final : public Source {
     std::vector<std::string> paths;
     bool collections_changed = false;
     for (std::string& path : *changed) {
-      if (path == format::kEndMarker) ended_.reset();
       if (internal::is_collections_file(path)) collections_changed = true;
       // A known name that is reported again was written again.
       if (is_index_file(path)) paths.push_back(std::move(path));
@@ -61,17 +60,11 @@ class OriginalSource final : public Source {
   }
 
   Result<std::optional<double>> ended() override {
-    if (options_.storage->is_remote()) return ended_.value_or(std::nullopt);  // from listings
-    if (ended_ && (watch_ || *ended_)) return *ended_;
+    if (ended_ || options_.storage->is_remote()) return ended_;  // remote: listings tell
     const auto marker = options_.storage->stat(format::kEndMarker);
-    if (marker.ok()) {
-      note_end(*marker);
-    } else if (marker.error().code != ErrorCode::not_found) {
-      return marker.error();
-    } else {
-      ended_ = std::optional<double>();
-    }
-    return *ended_;
+    if (marker.ok()) note_end(*marker);
+    if (!marker.ok() && marker.error().code != ErrorCode::not_found) return marker.error();
+    return ended_;
   }
 
   bool wait(std::chrono::steady_clock::time_point deadline) override {
@@ -120,7 +113,7 @@ class OriginalSource final : public Source {
   }
 
   void note_end(const storage::FileInfo& marker) {
-    if (ended_ && *ended_) return;
+    if (ended_) return;
     constexpr double kNanos = 1e9;
     ended_ = static_cast<double>(marker.mtime_ns) / kNanos;
     at_end_ = true;
@@ -168,8 +161,7 @@ class OriginalSource final : public Source {
   std::set<std::string> broken_;           // to be tried again
   std::set<std::string> reported_;         // those that were told of
   bool at_end_ = false;                    // the end marker was just seen
-  // Whether the end marker is there, and since when; nullopt: look.
-  std::optional<std::optional<double>> ended_;
+  std::optional<double> ended_;            // when the end marker was written
 };
 
 }  // namespace
