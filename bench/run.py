@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import reading_rows
 import smdebug
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -215,8 +216,8 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def measure(base: Path, quick: bool) -> list[Row]:
-    """All rows of the table."""
+def recording(base: Path, quick: bool) -> list[Row]:
+    """Rows about recording."""
     theirs = opponent(quick)["scenarios"]
     rows = []
 
@@ -355,6 +356,14 @@ def measure(base: Path, quick: bool) -> list[Row]:
     return rows
 
 
+def reading(base: Path, quick: bool) -> list[Row]:
+    """Rows about reading."""
+    return [Row(*line) for line in reading_rows.lines(base, quick, duration)]
+
+
+PARTS = {"recording": recording, "reading": reading}
+
+
 def show(rows: list[Row]) -> None:
     """The table, in plain text."""
     head = Row("scenario", "ours", "original", "ratio", "aim")
@@ -373,6 +382,7 @@ def show(rows: list[Row]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Our speed beside the original's, in one run.")
     parser.add_argument("--quick", action="store_true", help="smaller sizes; ratios mean less")
+    parser.add_argument("--only", choices=sorted(PARTS), help="one part of the table")
     parser.add_argument("--dir", help="where to write (default: a temporary directory)")
     options = parser.parse_args()
     print(
@@ -380,7 +390,8 @@ def main() -> int:
     )
     base = Path(tempfile.mkdtemp(prefix="smdebug-bench.", dir=options.dir))
     try:
-        show(measure(base, options.quick))
+        parts = [PARTS[options.only]] if options.only else PARTS.values()
+        show([row for part in parts for row in part(base, options.quick)])
     finally:
         shutil.rmtree(base, ignore_errors=True)
     return 0
