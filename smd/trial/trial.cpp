@@ -8,6 +8,8 @@
 
 #include "smd/base/nearest.h"
 #include "smd/reduce/reduce.h"
+#include "smd/trial/source.h"
+#include "smd/trial/staging.h"
 
 namespace smd {
 namespace {
@@ -76,10 +78,13 @@ Trial::Trial(std::shared_ptr<storage::Storage> storage, TrialOptions options)
     : storage_(std::move(storage)),
       options_(std::move(options)),
       source_(original_source({.storage = storage_, .log = options_.log, .check = options_.check})),
-      staging_({.range = options_.range, .wait_window = options_.wait_window}),
+      staging_(std::make_unique<Staging>(
+          StagingOptions{.range = options_.range, .wait_window = options_.wait_window})),
       published_(std::make_shared<Published>()) {
   publish();
 }
+
+Trial::~Trial() = default;
 
 Result<std::unique_ptr<Trial>> Trial::open(std::string_view path, TrialOptions options) {
   SMD_TRY(auto storage, storage::open_storage(path));
@@ -90,8 +95,8 @@ Result<std::unique_ptr<Trial>> Trial::open(std::shared_ptr<storage::Storage> sto
                                            TrialOptions options) {
   std::unique_ptr<Trial> trial(new Trial(std::move(storage), std::move(options)));
   std::lock_guard lock(trial->refreshing_);
-  SMD_RETURN_IF_ERROR(trial->source_->refresh(trial->staging_));
-  trial->staging_.limit_waiting();
+  SMD_RETURN_IF_ERROR(trial->source_->refresh(*trial->staging_));
+  trial->staging_->limit_waiting();
   SMD_TRY(const auto ended, trial->source_->ended());
   trial->published_->ended = ended.has_value();
   trial->publish();
@@ -99,7 +104,7 @@ Result<std::unique_ptr<Trial>> Trial::open(std::shared_ptr<storage::Storage> sto
 }
 
 void Trial::publish() {
-  auto snapshot = staging_.publish();
+  auto snapshot = staging_->publish();
   std::lock_guard lock(published_->mutex);
   published_->snapshot = std::move(snapshot);
 }
@@ -121,23 +126,32 @@ Status Trial::refresh() {
   if (snapshot()->loaded_all()) return {};
   std::lock_guard lock(refreshing_);
   SMD_TRY(const auto ended, source_->ended());
-  SMD_RETURN_IF_ERROR(source_->refresh(staging_));
+  SMD_RETURN_IF_ERROR(source_->refresh(*staging_));
   if (ended) {
     published_->ended = true;
     const double left = options_.end_delay_secs - (options_.clock->unix_secs() - *ended);
     if (left > 0) {
       std::this_thread::sleep_for(
           std::chrono::duration<double>(std::min(left, options_.end_delay_secs)));
-      SMD_RETURN_IF_ERROR(source_->refresh(staging_));
+      SMD_RETURN_IF_ERROR(source_->refresh(*staging_));
     }
-    staging_.finish();
+    staging_->finish();
   }
-  staging_.limit_waiting();
+  staging_->limit_waiting();
   publish();
   return {};
 }
 
 bool Trial::wait(std::chrono::steady_clock::time_point deadline) { return source_->wait(deadline); }
+
+Result<TensorValue> Trial::read(const Snapshot& snapshot, const Location& at) const {
+  return source_->read(snapshot, at);
+}
+
+Status Trial::read_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                           std::span<double> out) const {
+  return source_->read_numbers(snapshot, at, out);
+}
 
 Result<TensorValue> Trial::value(std::string_view tensor, const ValueQuery& query) {
   const auto now = snapshot();

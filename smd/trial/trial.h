@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,10 +22,12 @@
 #include "smd/reduce/number.h"
 #include "smd/storage/storage.h"
 #include "smd/trial/snapshot.h"
-#include "smd/trial/source.h"
 #include "smd/trial/tensor_value.h"
 
 namespace smd {
+
+class Source;
+class Staging;
 
 struct TrialOptions {
   // Only these global steps.
@@ -89,14 +92,12 @@ class Trial final {
                            const ValueQuery& query);
   Result<Series> series(std::string_view tensor, const SeriesQuery& query);
 
-  // The same for what somebody found in a snapshot of this trial.
-  Result<TensorValue> read(const Snapshot& snapshot, const Location& at) {
-    return source_->read(snapshot, at);
-  }
+  // The same for what somebody found in a snapshot of this trial. `not_found`: a file is missing.
+  Result<TensorValue> read(const Snapshot& snapshot, const Location& at) const;
+  // Single numbers, into `out` of the same size; neighbours are read together.
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
-                      std::span<double> out) {
-    return source_->read_numbers(snapshot, at, out);
-  }
+                      std::span<double> out) const;
+  ~Trial();
 
  private:
   Trial(std::shared_ptr<storage::Storage> storage, TrialOptions options);
@@ -106,8 +107,8 @@ class Trial final {
   const std::shared_ptr<storage::Storage> storage_;
   const TrialOptions options_;
   const std::unique_ptr<Source> source_;
-  std::mutex refreshing_;  // held while reading new files
-  Staging staging_;        // guarded by refreshing_
+  std::mutex refreshing_;                   // held while reading new files
+  const std::unique_ptr<Staging> staging_;  // guarded by refreshing_
   struct Published;
   const std::shared_ptr<Published> published_;
 };

@@ -99,6 +99,15 @@ runs() {  # PROGRAM [DIRECTORY]
 runs_here() {  # FOLDER PROGRAM
   mkdir "$1" && (cd "$1" && runs "$2")
 }
+reads_back() {  # RUN: ten losses that fall
+  local out
+  out=$(runs read_run "$1" scalar/loss) || return 1
+  echo "$out"
+  grep -qx "scalar/loss: 10 steps" <<<"$out" && grep -qx "weight: 5 steps" <<<"$out" &&
+    grep -qx "0 0.9" <<<"$out" && grep -qx "9 0.348678" <<<"$out" &&
+    [[ $(runs read_run "$1" weight max | tail -1) == "8 0.38742" ]] &&
+    ! runs read_run "$1" wieght
+}
 refuses_a_finished_run() {
   local text
   text=$(runs "$1" "$work/$1" 2>&1) && return 1
@@ -115,6 +124,7 @@ check "refuses a version that is not installed" refuses_other_versions
 check "needs no headers of other libraries" needs_no_other_headers
 check "first_run runs" runs_here "$work/first" first_run
 check "first_run recorded what it should" python3 "$here/check_run.py" first_run "$work/first/run"
+check "read_run reads it back" reads_back "$work/first/run"
 check "train runs" runs train "$work/train"
 check "train recorded what it should" python3 "$here/check_run.py" train "$work/train"
 check "train refuses a finished run" refuses_a_finished_run train
