@@ -1,6 +1,5 @@
 """Writes the seed corpora below fuzz/corpus from the golden runs and a few inputs made by hand."""
 
-import shutil
 import struct
 from pathlib import Path
 
@@ -46,7 +45,6 @@ COLLECTIONS = [
     '{"collections": {"a": {"save_config": {"save_interval": 2}}}, "_meta": {"num_workers": 0}}',
 ]
 
-
 def payloads(file: bytes):
     """The payloads of a stream of records."""
     at = 0
@@ -57,10 +55,11 @@ def payloads(file: bytes):
 
 
 def write(target: str, inputs) -> None:
-    """One numbered file per distinct input."""
+    """One numbered file per distinct input; files with names are kept."""
     folder = CORPUS / target
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("[0-9][0-9][0-9]"):
+        old.unlink()
     for number, content in enumerate(dict.fromkeys(inputs)):
         (folder / f"{number:03d}").write_bytes(content)
 
@@ -78,6 +77,15 @@ def main() -> None:
     seen = [payload for file in records + boards for payload in payloads(file)]
     write("event", [payload for payload in seen if len(payload) < 1000][:80])
     write("index", texts("types/index/*/*")[:4] + [t.encode() for t in INDEXES])
+    first = "000000000000_worker_0"
+    write(
+        "trial",
+        [
+            path.read_bytes() + b"\0" + (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").read_bytes()
+            for path in sorted(GOLDEN.glob(f"*/index/000000000/{first}.json"))
+            if (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").exists()
+        ],
+    )
     write("collections", texts("collections/collections/*/*") + [t.encode() for t in COLLECTIONS])
     write("config", [t.encode() for t in CONFIGS])
     write("pattern", [f"{pattern}\n{name}".encode() for pattern, name in PATTERNS])

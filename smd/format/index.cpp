@@ -153,6 +153,7 @@ Result<const IndexView*> IndexParser::parse(std::string_view text, std::string_v
   const auto corrupt = [&](std::string_view what) {
     return Error{ErrorCode::corrupt, fmt::format("The index is not valid: {}: {}", what, source)};
   };
+  if (text.empty()) return corrupt("it is empty");
   IndexView& index = memory_->index;
   index.event_file = {};
   index.tensors.clear();

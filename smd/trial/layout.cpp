@@ -36,7 +36,8 @@ Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes)
 }
 
 std::span<const Layout::Entry> Layout::entries_of(uint32_t tensor) const {
-  const auto [first, last] = std::ranges::equal_range(entries_, tensor, {}, &Entry::tensor);
+  const auto first = std::ranges::lower_bound(entries_, tensor, {}, &Entry::tensor);
+  const auto last = std::ranges::upper_bound(first, entries_.end(), tensor, {}, &Entry::tensor);
   return {first, last};
 }
 

@@ -79,8 +79,10 @@ const std::vector<Snapshot::ModeStep>& Snapshot::mode_steps(Mode mode) const {
     }
     for (auto& steps : modes_) {
       std::ranges::stable_sort(steps, {}, &ModeStep::mode_step);
-      const auto rest = std::ranges::unique(steps, {}, &ModeStep::mode_step);
-      steps.erase(rest.begin(), rest.end());
+      const auto same = [](const ModeStep& a, const ModeStep& b) {
+        return a.mode_step == b.mode_step;
+      };
+      steps.erase(std::unique(steps.begin(), steps.end(), same), steps.end());
     }
   });
   return modes_[index_of(mode)];

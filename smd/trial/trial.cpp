@@ -218,8 +218,8 @@ Result<Series> Trial::series(std::string_view tensor, const SeriesQuery& query) 
   }
   // A resumed job may repeat a mode step: as everywhere, the first one counts.
   std::ranges::stable_sort(points, {}, &Point::step);
-  const auto repeated = std::ranges::unique(points, {}, &Point::step);
-  points.erase(repeated.begin(), repeated.end());
+  const auto same = [](const Point& a, const Point& b) { return a.step == b.step; };
+  points.erase(std::unique(points.begin(), points.end(), same), points.end());
 
   Series series;
   std::vector<Location> stored;
