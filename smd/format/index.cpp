@@ -5,6 +5,7 @@
 #include <simdjson.h>
 
 #include <iterator>
+#include <limits>
 
 #include "smd/base/json.h"
 
@@ -45,6 +46,11 @@ void read_tensors(dom::array list, Index& index) {
     location.offset = require(entry["start_idx"].get_uint64(), "start_idx");
     location.length = require(entry["length"].get_uint64(), "length");
     if (location.offset + location.length < location.offset) throw Malformed{"'length' is absurd"};
+    uint64_t checksum = 0;
+    if (entry["crc32c"].get_uint64().get(checksum) == simdjson::SUCCESS &&
+        checksum <= std::numeric_limits<uint32_t>::max()) {
+      location.crc32c = static_cast<uint32_t>(checksum);
+    }
     index.tensors.push_back(std::move(location));
   }
 }

@@ -34,6 +34,8 @@ struct TensorLocation {
   std::string name;
   uint64_t offset = 0;  // of the record's header in the event file
   uint64_t length = 0;  // of the whole record
+  // CRC-32C of the record's payload, not masked; nothing: the writer recorded none.
+  std::optional<uint32_t> crc32c;
 };
 
 struct ShapeEntry {
