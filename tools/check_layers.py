@@ -37,6 +37,8 @@ MODULES: dict[str, Module] = {
     "writer": Module(("format", "storage"), "queue, writer thread, claim; one sink per layout"),
     "hook": Module(("collection", "writer"), "step clock, save plan, NaN watch, guard, facade"),
     "native": Module(("hook",), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"),
+    "trial": Module(("format", "storage", "collection"), "reading runs back, and checking them"),
+    "cli": Module(("trial",), "the program `smdebug`; one file per command"),
 }
 
 # Files directly in smd/ are the public headers.
@@ -61,7 +63,7 @@ FRAMEWORKS = {
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 FRAMEWORK = re.compile(rf"(?<![a-z0-9])({'|'.join(sorted(FRAMEWORKS))})(?![a-z0-9])", re.IGNORECASE)
 CMAKE_MODULE = re.compile(r"^\s*smd_module\(\s*(\w+)([^)]*)\)", re.MULTILINE)
-CMAKE_KEYWORDS = {"LINK", "CATALOG"}
+CMAKE_KEYWORDS = {"LINK", "CATALOG", "PROGRAM"}
 
 DOCS = "ARCHITECTURE.md"
 BEGIN = "<!-- modules: written by tools/check_layers.py --write-docs -->"
