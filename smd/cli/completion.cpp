@@ -51,27 +51,34 @@ std::string bash_values(std::string_view command, const std::vector<OptionHelp>&
   return out;
 }
 
+std::string bash_case(std::string_view command, const std::vector<std::string>& words,
+                      const std::vector<OptionHelp>& options) {
+  return fmt::format("      {}) words={} options={} ;;\n",
+                     command.empty() ? std::string_view("''") : command,
+                     shell_quoted(fmt::format("{}", fmt::join(words, " "))),
+                     shell_quoted(fmt::format("{}", fmt::join(flags_of(options), " "))));
+}
+
 std::string bash_script() {
-  std::string values = bash_values("", describe_program_options());
-  std::string arguments;
+  const auto program_options = describe_program_options();
+  std::string values = bash_values("", program_options);
+  std::string arguments = bash_case("", command_names(), program_options);
   for (const Command* command : commands()) {
     const auto options = describe_options(*command);
     values += bash_values(command->name, options);
-    std::vector<std::string> words = flags_of(options);
+    std::vector<std::string> words;
     for (const OptionHelp& option : options) {
       if (option.is_positional) {
         words.insert(words.end(), option.choices.begin(), option.choices.end());
       }
     }
-    arguments += fmt::format("      {}) words={} ;;\n", command->name,
-                             shell_quoted(fmt::format("{}", fmt::join(words, " "))));
+    arguments += bash_case(command->name, words, options);
   }
-  std::vector<std::string> first = command_names();
-  for (std::string& flag : flags_of(describe_program_options())) first.push_back(std::move(flag));
   return fmt::format(
       R"(# Completion of smdebug for bash: source <(smdebug completion bash)
 _smdebug() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= words= i
+  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
+  local command= words= options= i
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${{COMP_WORDS[i]}} in
       --color) ((i++)) ;;
@@ -81,15 +88,15 @@ _smdebug() {{
   done
   case $command:$prev in
 {}    *) case $command in
-      '') words={} ;;
 {}    esac ;;
   esac
+  if [[ $cur == -* ]]; then words=$options; fi
   # Nothing here means that the shell completes paths.
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 }}
 complete -o bashdefault -o default -F _smdebug smdebug
 )",
-      values, shell_quoted(fmt::format("{}", fmt::join(first, " "))), arguments);
+      values, arguments);
 }
 
 std::string zsh_escaped(std::string_view text) {
@@ -147,6 +154,8 @@ _smdebug() {{
   esac
 }}
 compdef _smdebug smdebug
+# As a file of $fpath this text is the first call of the function.
+if [ "$funcstack[1]" = "_smdebug" ]; then _smdebug "$@"; fi
 )",
       names, zsh_arguments(describe_program_options()), cases);
 }
