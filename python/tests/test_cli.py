@@ -320,6 +320,20 @@ def test_a_reader_that_goes_away_is_no_error(recorded_run):
     assert done.stderr == ""
 
 
+def test_output_that_is_lost_is_an_error():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [PROGRAM, "--help"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT_SECS,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "could not be written" in done.stderr
+
+
 def complete(*words: str) -> list[str]:
     """What bash offers for the last word."""
     script = """

@@ -13,7 +13,8 @@
 
 namespace {
 
-// Ends at once, whatever is being done; files appear whole or not at all, so nothing is left torn.
+// Ends at once, whatever is being done; files appear whole or not at all, so no reader sees a torn
+// one.
 extern "C" void end_on_interrupt(int) {
   if (::isatty(STDERR_FILENO) == 1) {
     constexpr char kWipe[] = "\r\x1b[0m\x1b[K";  // the bar of a command that works
@@ -32,6 +33,10 @@ int run(int argc, char** argv) {
       }};
   const auto code = smd::cli::run_program(arguments, terminal, options);
   std::cout << std::flush;
+  if (!std::cout) {
+    std::cerr << "smdebug: The output could not be written completely.\n";
+    return static_cast<int>(smd::cli::ExitCode::usage);
+  }
   return static_cast<int>(code);
 }
 

@@ -76,7 +76,6 @@ class Verification final {
     for (const auto& [path, size] : events_) report_.event_bytes += static_cast<uint64_t>(size);
 
     check_collections();
-    std::set<Step> steps;
     for (const FileInfo& file : indexes_) {
       const auto name = format::parse_step_file_name(file.path);
       if (!name) {
@@ -86,7 +85,7 @@ class Verification final {
              .message = "This is not the name of an index, so that readers pass it over."});
         continue;
       }
-      steps.insert(name->step);
+      steps_.insert(name->step);
       workers_.insert(name->worker);
       newest_[name->worker] = std::max(newest_[name->worker], name->step);
       check_index_file(file, *name);
@@ -99,7 +98,7 @@ class Verification final {
            .message = fmt::format("There is no {}: the job still runs, or was stopped.",
                                   format::kEndMarker)});
     }
-    report_.steps = steps.size();
+    report_.steps = steps_.size();
     report_.workers = workers_.size();
     std::stable_sort(report_.problems.begin(), report_.problems.end(),
                      [](const RunProblem& a, const RunProblem& b) { return a.file < b.file; });
@@ -366,6 +365,7 @@ class Verification final {
     if (!publish(index_file, path, scan, {}, storage::Put::if_absent)) return;
     const auto info = storage_.stat(index_file);
     problem.mended = info.ok() && check_index(*info).problems.empty() && scan.is_complete();
+    steps_.insert(name->step);
     workers_.insert(name->worker);
     ++report_.index_files;
     report_.tensors += scan.tensors.size();
@@ -392,10 +392,9 @@ class Verification final {
   }
 
   void tell(uint64_t bytes) {
-    done_bytes_ += bytes;
-    if (options_.progress) {
-      options_.progress(std::min(done_bytes_, report_.event_bytes), report_.event_bytes);
-    }
+    // Lengths come from index files, which may say anything.
+    done_bytes_ += std::min(bytes, report_.event_bytes - done_bytes_);
+    if (options_.progress) options_.progress(done_bytes_, report_.event_bytes);
   }
 
   storage::Storage& storage_;
@@ -409,7 +408,8 @@ class Verification final {
   std::set<std::string> named_;            // event files that an index names
   std::set<std::string> announced_;        // workers with a collections file
   std::set<std::string> workers_;          // workers that wrote steps
-  std::map<std::string, Step> newest_;     // by worker
+  std::set<Step> steps_;
+  std::map<std::string, Step> newest_;  // by worker
   std::optional<int64_t> num_workers_;
   uint64_t done_bytes_ = 0;
 };

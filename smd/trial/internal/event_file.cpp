@@ -91,10 +91,11 @@ Result<uint64_t> EventFile::payload_bytes(uint64_t offset) {
   return payload;
 }
 
-Result<std::string> EventFile::name_at(uint64_t offset, uint64_t payload) {
+Result<std::string> EventFile::name_at(uint64_t offset, uint64_t payload,
+                                       std::string_view expected) {
   const uint64_t start = offset + kRecordHeaderBytes;
   SMD_TRY(const ByteSpan beginning, bytes(start, std::min(payload, kNameBytes)));
-  if (auto name = format::peek_name(beginning)) return std::move(*name);
+  if (auto name = format::peek_name(beginning); name == expected) return std::move(*name);
   SMD_TRY(const ByteSpan all, bytes(start, payload));
   SMD_TRY(auto event, format::parse_event(all));
   return std::move(event.name);
@@ -141,7 +142,7 @@ EventFile::Check EventFile::check(const format::TensorLocation& location, bool d
                                location.name, *found, *location.crc32c));
     }
   }
-  const auto name = name_at(location.offset, *payload);
+  const auto name = name_at(location.offset, *payload, location.name);
   if (!name.ok()) return wrong(RunFault::tensor_unreadable, name.error().message);
   if (*name != location.name) {
     return wrong(RunFault::name_differs, fmt::format("The record holds '{}', but the index says "

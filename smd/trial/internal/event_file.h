@@ -53,8 +53,9 @@ class EventFile final {
   Result<uint32_t> checksum(uint64_t offset, uint64_t count);
   // The payload's length from a header whose checksum is right, and that fits into the file.
   Result<uint64_t> payload_bytes(uint64_t offset);
-  // The name in the record; reads more than the beginning only if it must.
-  Result<std::string> name_at(uint64_t offset, uint64_t payload);
+  // The name in the record, `expected` or another one; reads the whole record only if its beginning
+  // does not show the expected name.
+  Result<std::string> name_at(uint64_t offset, uint64_t payload, std::string_view expected);
 
   std::unique_ptr<storage::ReadFile> file_;
   std::string path_;
