@@ -230,6 +230,21 @@ TEST_F(VerifyTest, an_index_with_wrong_entries_is_rebuilt_and_keeps_its_shapes) 
   }
 }
 
+TEST_F(VerifyTest, a_record_with_a_name_that_no_index_can_hold_is_left_out) {
+  run.finished();
+  std::string events = run.text(kEvents1);
+  const size_t at = events.find("bias");
+  ASSERT_NE(at, std::string::npos);
+  for (size_t i = at; i != std::string::npos; i = events.find("bias", i)) events[i] = '\xff';
+  run.put(kEvents1, events);
+  ASSERT_TRUE(storage->remove(kIndex1).ok());
+  const auto report = verify({.repair = true});
+  EXPECT_EQ(report.repairs.size(), 1u);
+  EXPECT_EQ(report.damage(), 1u);
+  EXPECT_THAT(RecordedRun(storage).names(1), ElementsAre("w"));
+  EXPECT_THAT(verify({.repair = true}).repairs, IsEmpty());
+}
+
 TEST_F(VerifyTest, good_index_files_are_never_written) {
   run.finished();
   const auto before = run.text(kIndex1);

@@ -8,6 +8,7 @@
 #include "smd/base/crc32c.h"
 #include "smd/format/event_name.h"
 #include "smd/format/tfrecord.h"
+#include "smd/types/tensor_name.h"
 
 namespace smd::internal {
 namespace {
@@ -178,11 +179,14 @@ EventFile::Scan EventFile::scan() {
     const auto record = format::parse_record(*all, scan.end);
     auto event =
         record.ok() ? format::parse_event(record->payload) : Result<format::Event>(record.error());
-    if (event.ok() && event->tensor) {
+    // An index cannot hold every name and step that a broken record may claim.
+    const bool fits =
+        event.ok() && check_tensor_name(event->name).ok() && event->step.mode_step >= 0;
+    if (fits && event->tensor) {
       if (!scan.step) scan.step = event->step;
       scan.tensors.push_back(
           {.name = std::move(event->name), .offset = scan.end, .length = length});
-    } else if (!event.ok()) {
+    } else if (!event.ok() || event->tensor) {
       ++scan.left_out;
     }
     scan.end += length;
