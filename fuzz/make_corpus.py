@@ -8,6 +8,8 @@ CORPUS = HERE / "corpus"
 GOLDEN = HERE.parent / "tests" / "golden"
 HEADER_BYTES = 12
 FOOTER_BYTES = 4
+# Between the two files of a step; no byte of UTF-8.
+SEPARATOR = b"\xff"
 
 PATTERNS = [
     ("relu", "conv1.relu_output_0"),
@@ -86,6 +88,8 @@ def main() -> None:
             if (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").exists()
         ],
     )
+    runs = zip(texts("types/index/*/*"), texts("types/events/*/*"), strict=True)
+    write("verify", [index + SEPARATOR + events[:4000] for index, events in list(runs)[:4]])
     write("collections", texts("collections/collections/*/*") + [t.encode() for t in COLLECTIONS])
     write("config", [t.encode() for t in CONFIGS])
     write("pattern", [f"{pattern}\n{name}".encode() for pattern, name in PATTERNS])

@@ -38,11 +38,12 @@ MODULES: dict[str, Module] = {
     "hook": Module(("collection", "writer"), "step clock, save plan, NaN watch, guard, facade"),
     "trial": Module(
         ("format", "storage", "collection"),
-        "a run read back: snapshots, step states, values; one source per layout",
+        "a run read back: snapshots, step states, values, damage; one source per layout",
     ),
     "native": Module(
         ("hook", "trial"), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"
     ),
+    "cli": Module(("trial",), "the program `smdebug`; one file per command"),
 }
 
 # Files directly in smd/ are the public headers.
@@ -67,7 +68,7 @@ FRAMEWORKS = {
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 FRAMEWORK = re.compile(rf"(?<![a-z0-9])({'|'.join(sorted(FRAMEWORKS))})(?![a-z0-9])", re.IGNORECASE)
 CMAKE_MODULE = re.compile(r"^\s*smd_module\(\s*(\w+)([^)]*)\)", re.MULTILINE)
-CMAKE_KEYWORDS = {"LINK", "CATALOG"}
+CMAKE_KEYWORDS = {"LINK", "CATALOG", "PROGRAM"}
 
 DOCS = "ARCHITECTURE.md"
 BEGIN = "<!-- modules: written by tools/check_layers.py --write-docs -->"

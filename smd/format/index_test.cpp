@@ -78,6 +78,19 @@ TEST(Index, shapes_alone_need_no_event_file_and_old_files_no_shapes) {
                   .ok());
 }
 
+TEST(Index, checksums_of_payloads_are_read_where_they_are_recorded) {
+  const auto index = parse_index(
+      R"({"meta": {"mode": "EVAL", "mode_step": 0, "event_file_name": "e"}, "tensor_payload": [
+          {"tensorname": "a", "start_idx": 0, "length": 20, "crc32c": 4294967295},
+          {"tensorname": "b", "start_idx": 20, "length": 20},
+          {"tensorname": "c", "start_idx": 40, "length": 20, "crc32c": 4294967296},
+          {"tensorname": "d", "start_idx": 60, "length": 20, "crc32c": "12"}]})",
+      "");
+  ASSERT_TRUE(index.ok()) << index.error().message;
+  EXPECT_EQ(index->tensors[0].crc32c, 4294967295u);
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(index->tensors[i].crc32c, std::nullopt) << i;
+}
+
 TEST(Index, says_what_is_wrong_and_where) {
   const char* broken[] = {
       "",

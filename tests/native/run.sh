@@ -127,6 +127,8 @@ check "first_run recorded what it should" python3 "$here/check_run.py" first_run
 check "read_run reads it back" reads_back "$work/first/run"
 check "train runs" runs train "$work/train"
 check "train recorded what it should" python3 "$here/check_run.py" train "$work/train"
+check "the installed program verifies what train recorded" "$prefix/bin/smdebug" verify --deep "$work/train"
+check "the manual page is installed" grep -q '^.TH SMDEBUG 1' "$prefix/share/man/man1/smdebug.1"
 check "train refuses a finished run" refuses_a_finished_run train
 check "minimal runs" runs minimal "$work/minimal"
 check "minimal recorded what it should" python3 "$here/check_run.py" minimal "$work/minimal"

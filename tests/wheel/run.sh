@@ -49,6 +49,21 @@ records = {r.name: r.value for r in smdebug._core.read_event_file(str(path))}
 assert (records["w"] == 2).all() and records["w"].shape == (2, 3), records
 assert records["scalar/loss"][0] == 1 / 3
 PY
+check "the program says its version" bash -c "[ \"\$('$work/venv/bin/smdebug' --version)\" = \
+  \"smdebug \$('$work/venv/bin/python' -c 'import smdebug; print(smdebug.__version__)')\" ]"
+check "the program verifies the run" "$work/venv/bin/smdebug" verify --deep run
+check "the program hands commands over to the interpreter beside it" \
+  env -i "$work/venv/bin/python" - << 'PY'
+import json
+import pathlib
+import subprocess
+import sys
+
+program = pathlib.Path(sys.prefix) / "bin/smdebug"
+done = subprocess.run([program, "environment", "--json"], env={}, capture_output=True, check=True)
+assert json.loads(done.stdout)["executable"].startswith(sys.prefix), done.stdout
+PY
+check "the manual page is installed" grep -q '^.TH SMDEBUG 1' "$work/venv/share/man/man1/smdebug.1"
 check "the old import paths work" "$work/venv/bin/python" -c "
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.modes import ModeKeys
