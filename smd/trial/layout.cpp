@@ -11,12 +11,12 @@ auto key_of(const Layout::Entry& entry) { return std::tuple(entry.tensor, entry.
 
 }  // namespace
 
-Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes) : shapes_(std::move(shapes)) {
+Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes)
+    : shapes_(std::move(shapes)) {
   std::vector<uint32_t> sorted(entries.size());
   std::iota(sorted.begin(), sorted.end(), 0u);
-  std::stable_sort(sorted.begin(), sorted.end(), [&](uint32_t a, uint32_t b) {
-    return key_of(entries[a]) < key_of(entries[b]);
-  });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](uint32_t a, uint32_t b) { return key_of(entries[a]) < key_of(entries[b]); });
   order_.resize(entries.size());
   for (uint32_t from : sorted) {
     if (entries_.empty() || key_of(entries_.back()) != key_of(entries[from])) {

@@ -57,7 +57,7 @@ class Layout final {
 
  private:
   std::vector<Entry> entries_;
-  std::vector<ShapeOf> shapes_;   // sorted by tensor
+  std::vector<ShapeOf> shapes_;  // sorted by tensor
   std::vector<uint32_t> order_;
 };
 

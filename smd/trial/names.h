@@ -36,7 +36,9 @@ class Slot final {
  public:
   static constexpr Slot value() { return Slot(0); }
   // `op` is a number of Names::ops.
-  static constexpr Slot reduction(uint32_t op, bool abs) { return Slot(1 + 2 * op + (abs ? 1 : 0)); }
+  static constexpr Slot reduction(uint32_t op, bool abs) {
+    return Slot(1 + 2 * op + (abs ? 1 : 0));
+  }
   static constexpr Slot from_id(uint32_t id) { return Slot(id); }
 
   uint32_t id() const { return id_; }

@@ -1,7 +1,7 @@
 #pragma once
 
-// A growing sequence whose copies share their memory: what a trial reads once and its snapshots see.
-// Copies are cheap and independent; a page that a copy may see is cloned before it is changed.
+// A growing sequence whose copies share their memory: what a trial reads once and its snapshots
+// see. Copies are cheap and independent; a page that a copy may see is cloned before it is changed.
 // A copy may be read by any number of threads while the one it came from is changed.
 
 #include <array>

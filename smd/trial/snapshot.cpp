@@ -26,7 +26,9 @@ size_t lower_bound(const PagedVector<StepRow>& rows, Step step) {
   return first;
 }
 
-bool in_mode(const StepRow& row, Mode mode) { return mode == Mode::global || row.info.mode == mode; }
+bool in_mode(const StepRow& row, Mode mode) {
+  return mode == Mode::global || row.info.mode == mode;
+}
 
 Step step_in(const StepRow& row, Mode mode) {
   return mode == Mode::global ? row.info.step : row.info.mode_step;
@@ -177,7 +179,8 @@ std::vector<uint32_t> Snapshot::tensors(Mode mode) const {
   for (uint32_t i = 0; i < found.size(); ++i) {
     if (found[i]) out.push_back(i);
   }
-  std::ranges::sort(out, {}, [&](uint32_t id) -> const std::string& { return names().tensors[id]; });
+  std::ranges::sort(out, {},
+                    [&](uint32_t id) -> const std::string& { return names().tensors[id]; });
   return out;
 }
 
@@ -187,7 +190,8 @@ std::vector<uint32_t> Snapshot::tensors(const StepRow& row) const {
     const auto more = layout_of(part).tensors();
     out.insert(out.end(), more.begin(), more.end());
   });
-  std::ranges::sort(out, {}, [&](uint32_t id) -> const std::string& { return names().tensors[id]; });
+  std::ranges::sort(out, {},
+                    [&](uint32_t id) -> const std::string& { return names().tensors[id]; });
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }

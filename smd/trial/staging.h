@@ -25,8 +25,8 @@ struct StagingOptions {
 struct NewPart {
   StepInfo step;
   std::string_view worker;
-  uint32_t layout = 0;        // from add_layout()
-  std::string_view file;      // empty: only shapes
+  uint32_t layout = 0;    // from add_layout()
+  std::string_view file;  // empty: only shapes
   std::shared_ptr<const std::vector<std::optional<uint32_t>>> checksums;
 };
 

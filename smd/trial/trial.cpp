@@ -52,11 +52,12 @@ Result<Number> reduce_one(const TensorValue& value, Reduction reduction) {
 
 Result<Number> single_number(const TensorValue& value) {
   if (value.dtype == DType::string || value.view().size() != 1) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("The tensor holds {} elements, not a single number; ask for a "
-                             "reduction of it.",
-                             value.dtype == DType::string ? static_cast<int64_t>(value.strings.size())
-                                                          : value.view().size())};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("The tensor holds {} elements, not a single number; ask for a "
+                    "reduction of it.",
+                    value.dtype == DType::string ? static_cast<int64_t>(value.strings.size())
+                                                 : value.view().size())};
   }
   SMD_TRY(const Reduction max, parse_reduction("max"));
   return reduce_one(value, max);
@@ -74,8 +75,7 @@ struct Trial::Published {
 Trial::Trial(std::shared_ptr<storage::Storage> storage, TrialOptions options)
     : storage_(std::move(storage)),
       options_(std::move(options)),
-      source_(original_source(
-          {.storage = storage_, .log = options_.log, .check = options_.check})),
+      source_(original_source({.storage = storage_, .log = options_.log, .check = options_.check})),
       staging_({.range = options_.range, .wait_window = options_.wait_window}),
       published_(std::make_shared<Published>()) {
   publish();
@@ -111,7 +111,8 @@ std::shared_ptr<const Snapshot> Trial::snapshot() const {
 
 bool Trial::is_open() const {
   const auto now = snapshot();
-  return !now->workers().empty() && static_cast<int64_t>(now->workers().size()) >= now->num_workers();
+  return !now->workers().empty() &&
+         static_cast<int64_t>(now->workers().size()) >= now->num_workers();
 }
 
 bool Trial::has_ended() const { return published_->ended; }

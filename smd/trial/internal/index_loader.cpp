@@ -184,8 +184,8 @@ std::vector<BrokenIndex> IndexLoader::load(std::span<const std::string> paths, S
   const size_t processors = std::max(1u, std::thread::hardware_concurrency());
   const bool remote = storage_->is_remote();
   const size_t most = remote ? kMostRequests : std::min(kMostThreads, processors);
-  const size_t wanted = std::clamp<size_t>(remote ? paths.size() : paths.size() / kFilesPerThread,
-                                           1, most);
+  const size_t wanted =
+      std::clamp<size_t>(remote ? paths.size() : paths.size() / kFilesPerThread, 1, most);
   while (readers_.size() < wanted) {
     readers_.push_back(std::make_unique<Reader>(*storage_, keep_checksums_));
   }
