@@ -97,6 +97,10 @@ class Trial final {
                       std::span<double> out) {
     return source_->read_numbers(snapshot, at, out);
   }
+  Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                             std::span<std::optional<double>> out) {
+    return source_->read_single_numbers(snapshot, at, out);
+  }
 
  private:
   Trial(std::shared_ptr<storage::Storage> storage, TrialOptions options);

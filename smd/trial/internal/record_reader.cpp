@@ -72,8 +72,9 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
     const Slot slot = Slot::from_id(entry.slot);
     const std::string& tensor = snapshot.names().tensors[entry.tensor];
     const std::string name =
-        slot.is_value() ? tensor
-                        : reduction_tensor_name(snapshot.names().ops[slot.op()], slot.abs(), tensor);
+        slot.is_value()
+            ? tensor
+            : reduction_tensor_name(snapshot.names().ops[slot.op()], slot.abs(), tensor);
     if (event->name != name) {
       return Error{ErrorCode::corrupt,
                    fmt::format("The record at offset {} holds '{}', but the index says '{}': {}",
@@ -81,6 +82,12 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
     }
   }
   return event;
+}
+
+bool is_single_number(const format::TensorContent& tensor) {
+  const DTypeKind kind = info_of(tensor.dtype).kind;
+  return kind != DTypeKind::string && kind != DTypeKind::complex &&
+         tensor.elements.size() == size_of(tensor.dtype);
 }
 
 Result<double> number_of(const format::TensorContent& tensor) {
@@ -185,12 +192,14 @@ RecordReader::Extent RecordReader::neighbourhood(const Snapshot& snapshot,
   Extent extent{wanted.offset, wanted.offset + wanted.length};
   const auto first = std::ranges::lower_bound(small, wanted.offset, {}, &Extent::begin);
   for (auto it = first; it != small.end(); ++it) {
-    if (it->begin > extent.end + kRemoteGapBytes || it->end - extent.begin > kMostExtentBytes) break;
+    if (it->begin > extent.end + kRemoteGapBytes || it->end - extent.begin > kMostExtentBytes)
+      break;
     extent.end = std::max(extent.end, it->end);
   }
   for (auto it = first; it != small.begin();) {
     --it;
-    if (it->end + kRemoteGapBytes < extent.begin || extent.end - it->begin > kMostExtentBytes) break;
+    if (it->end + kRemoteGapBytes < extent.begin || extent.end - it->begin > kMostExtentBytes)
+      break;
     extent.begin = it->begin;
   }
   return extent;
@@ -273,12 +282,29 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
 Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                                   std::span<double> out) {
   SMD_CHECK(at.size() == out.size());
+  return visit(snapshot, at, [&](uint32_t i, const format::TensorContent& tensor) -> Status {
+    SMD_TRY(out[i], number_of(tensor));
+    return {};
+  });
+}
+
+Status RecordReader::read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                                         std::span<std::optional<double>> out) {
+  SMD_CHECK(at.size() == out.size());
+  return visit(snapshot, at, [&](uint32_t i, const format::TensorContent& tensor) -> Status {
+    out[i] = std::nullopt;
+    if (!is_single_number(tensor)) return {};
+    SMD_TRY(out[i], number_of(tensor));
+    return {};
+  });
+}
+
+Status RecordReader::visit(const Snapshot& snapshot, std::span<const Location> at,
+                           const Visitor& visitor) {
   // By part and place, so that neighbours are read together.
   std::vector<uint32_t> order(at.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto key = [&](uint32_t i) {
-    return std::pair(at[i].part, snapshot.entry(at[i]).offset);
-  };
+  const auto key = [&](uint32_t i) { return std::pair(at[i].part, snapshot.entry(at[i]).offset); };
   if (!std::ranges::is_sorted(order, {}, key)) std::ranges::sort(order, {}, key);
 
   const uint64_t gap = storage_->is_remote() ? kRemoteGapBytes : kLocalGapBytes;
@@ -308,12 +334,11 @@ Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Loca
       const ByteSpan record =
           ByteSpan(*block.bytes).subspan(entry.offset - block.begin, entry.length);
       SMD_TRY(const auto event, parse(snapshot, where, record, path));
-      const auto number = number_of(*event.tensor);
-      if (!number.ok()) {
-        return Error{number.error().code, fmt::format("{} Offset {} of file: {}",
-                                                      number.error().message, entry.offset, path)};
+      const Status status = visitor(order[first], *event.tensor);
+      if (!status.ok()) {
+        return Error{status.error().code, fmt::format("{} Offset {} of file: {}",
+                                                      status.error().message, entry.offset, path)};
       }
-      out[order[first]] = *number;
     }
   }
   return {};

@@ -3,16 +3,19 @@
 // Reads tensor records at the places that a snapshot knows. Keeps files open and, on remote
 // storages, the small records of a step, which are read together. Thread-safe.
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "smd/base/result.h"
+#include "smd/format/event.h"
 #include "smd/storage/storage.h"
 #include "smd/trial/snapshot.h"
 #include "smd/trial/tensor_value.h"
@@ -26,6 +29,8 @@ class RecordReader final {
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at);
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out);
+  Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                             std::span<std::optional<double>> out);
 
  private:
   // Bytes [begin, end) of a file.
@@ -45,6 +50,10 @@ class RecordReader final {
   // A file that nobody else uses meanwhile; give it back for the next reader.
   Result<OpenFile> take(const std::string& path);
   void give_back(OpenFile file);
+
+  // Calls visitor(position in `at`, tensor) for each record, in the order of files.
+  using Visitor = std::function<Status(uint32_t, const format::TensorContent&)>;
+  Status visit(const Snapshot& snapshot, std::span<const Location> at, const Visitor& visitor);
 
   Result<TensorValue> read_large(const Snapshot& snapshot, const Location& at, OpenFile& file);
   // A stretch that holds the record, and on remote storages its small neighbours.

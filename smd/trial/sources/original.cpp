@@ -89,6 +89,10 @@ class OriginalSource final : public Source {
                       std::span<double> out) override {
     return reader_.read_numbers(snapshot, at, out);
   }
+  Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                             std::span<std::optional<double>> out) override {
+    return reader_.read_single_numbers(snapshot, at, out);
+  }
 
  private:
   std::shared_ptr<storage::Watch> current_watch() {
@@ -164,10 +168,10 @@ class OriginalSource final : public Source {
   internal::RecordReader reader_;
   std::mutex watch_mutex_;
   std::shared_ptr<storage::Watch> watch_;  // set under watch_mutex_, by refresh() alone
-  std::set<std::string> read_;      // index files, where nothing reports new ones
-  std::set<std::string> broken_;    // to be tried again
-  std::set<std::string> reported_;  // those that were told of
-  bool at_end_ = false;             // the end marker was just seen
+  std::set<std::string> read_;             // index files, where nothing reports new ones
+  std::set<std::string> broken_;           // to be tried again
+  std::set<std::string> reported_;         // those that were told of
+  bool at_end_ = false;                    // the end marker was just seen
   // Whether the end marker is there, and since when; nullopt: look.
   std::optional<std::optional<double>> ended_;
 };
