@@ -15,4 +15,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_format(m);
   smdebug::bind_hook(m);
   smdebug::bind_resume(m);
+  smdebug::bind_frame(m);
 }
