@@ -1,12 +1,11 @@
 // The numbers of a run as a table that other libraries read through Arrow's C stream interface.
 
+#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-
-#include <fmt/format.h>
 
 #include "python/src/bindings.h"
 #include "python/src/errors.h"

@@ -16,4 +16,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_hook(m);
   smdebug::bind_resume(m);
   smdebug::bind_frame(m);
+  smdebug::bind_diff(m);
 }

@@ -114,6 +114,11 @@ class Differ final {
   };
 
   Status prepare() {
+    for (const double tolerance : {options_.tolerance.absolute, options_.tolerance.relative}) {
+      if (tolerance >= 0) continue;
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("A tolerance must be 0 or more, not {}.", tolerance)};
+    }
     std::vector<Pattern> patterns;
     for (const std::string& text : options_.patterns) {
       SMD_TRY(auto pattern, Pattern::compile(text));

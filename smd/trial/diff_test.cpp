@@ -197,6 +197,14 @@ TEST_F(DiffTest, tolerances_forgive) {
   EXPECT_TRUE(diff({.tolerance = {.relative = 0.01}}).equal());
 }
 
+TEST_F(DiffTest, tolerances_below_zero_are_refused) {
+  for (const Tolerance& wrong : {Tolerance{.absolute = -1}, Tolerance{.relative = NAN}}) {
+    const auto found = diff_trials(*a.trial(), *b.trial(), {.tolerance = wrong});
+    ASSERT_FALSE(found.ok());
+    EXPECT_EQ(found.error().code, ErrorCode::invalid_argument);
+  }
+}
+
 TEST_F(DiffTest, steps_belong_together_by_mode_and_mode_step) {
   // B has no evaluation in between, so its global steps are others.
   a.step({.step = 0, .mode = Mode::train, .mode_step = 0}).scalar("loss", 1);
