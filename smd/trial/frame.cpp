@@ -30,16 +30,14 @@ std::vector<std::string> all_of(const NameList& names) {
   return out;
 }
 
-void set_null(FrameBatch::Numbers& column, size_t row) {
+void add_number(FrameBatch::Numbers& column, size_t row, const std::optional<double>& number) {
   if (row % 8 == 0) column.validity.push_back(0);
-  column.values.push_back(0);
-  ++column.null_count;
-}
-
-void set_number(FrameBatch::Numbers& column, size_t row, double number) {
-  if (row % 8 == 0) column.validity.push_back(0);
-  column.validity.back() = static_cast<uint8_t>(column.validity.back() | 1u << row % 8);
-  column.values.push_back(number);
+  if (number) {
+    column.validity.back() = static_cast<uint8_t>(column.validity.back() | 1u << row % 8);
+  } else {
+    ++column.null_count;
+  }
+  column.values.push_back(number.value_or(0));
 }
 
 }  // namespace
@@ -146,47 +144,43 @@ bool Frame::selects(const StepRow& row) const {
   return row.info.mode == options_.mode && options_.steps.contains(row.info.mode_step);
 }
 
-// Parts that make up one batch.
-struct FrameReader::Pending {
-  struct Piece {
-    StepInfo step;
-    uint32_t part = 0;
-    std::shared_ptr<const Plan> plan;
-  };
-  std::vector<Piece> pieces;
-  size_t rows = 0;     // at most
-  size_t numbers = 0;  // at most
-};
-
 FrameReader::FrameReader(Frame frame, size_t batch_rows)
     : frame_(std::move(frame)), batch_rows_(std::max(batch_rows, size_t{1})) {}
 
 FrameReader::Plan FrameReader::make_plan(const Layout& layout) const {
   const auto& columns = frame_.columns_;
-  Plan plan;
+  const auto value_column = static_cast<uint32_t>(columns.size());
   const auto entries = layout.entries();
-  for (size_t first = 0, last = 0; first < entries.size(); first = last) {
-    const uint32_t tensor = entries[first].tensor;
-    while (last < entries.size() && entries[last].tensor == tensor) ++last;
-    if (frame_.positions_[tensor] == kNone) continue;
-    Cells cells{.position = frame_.positions_[tensor]};
-    cells.entries.assign(columns.size(), kNone);
-    if (Slot::from_id(entries[first].slot).is_value()) {
-      cells.raw = static_cast<uint32_t>(first);
-      cells.may_be_single =
-          entries[first].length <= most_bytes_of_single(frame_.tensor_names_[cells.position]);
-    }
-    bool stored = false;
-    for (size_t c = 0; c < columns.size(); ++c) {
-      if (columns[c].slot) cells.entries[c] = layout.find(tensor, *columns[c].slot).value_or(kNone);
-      stored = stored || cells.entries[c] != kNone;
-      if (cells.entries[c] == kNone && columns[c].reduction && cells.raw != kNone) {
-        cells.computes = true;
+  std::vector<uint32_t> tensors;  // of the layout that are in the frame
+  for (const Layout::Entry& entry : entries) {
+    if (frame_.positions_[entry.tensor] == kNone) continue;
+    if (tensors.empty() || tensors.back() != entry.tensor) tensors.push_back(entry.tensor);
+  }
+  std::ranges::sort(tensors, {}, [&](uint32_t tensor) { return frame_.positions_[tensor]; });
+
+  Plan plan;
+  for (uint32_t tensor : tensors) {
+    Plan::Row row{.tensor = frame_.positions_[tensor],
+                  .raw = layout.find(tensor, Slot::value()).value_or(kNone)};
+    const auto number = static_cast<uint32_t>(plan.rows.size());
+    const size_t cells_before = plan.cells.size();
+    for (uint32_t c = 0; c < columns.size(); ++c) {
+      const auto stored = columns[c].slot ? layout.find(tensor, *columns[c].slot) : std::nullopt;
+      if (stored) {
+        plan.cells.push_back({*stored, number, c});
+      } else if (columns[c].reduction && row.raw != kNone) {
+        row.missing.push_back(c);
       }
     }
-    if (stored || cells.may_be_single || cells.computes) plan.push_back(std::move(cells));
+    if (row.raw != kNone &&
+        entries[row.raw].length <= most_bytes_of_single(frame_.tensor_names_[row.tensor])) {
+      plan.cells.push_back({row.raw, number, value_column});
+    }
+    if (plan.cells.size() > cells_before || !row.missing.empty()) {
+      plan.rows.push_back(std::move(row));
+    }
   }
-  std::ranges::sort(plan, {}, &Cells::position);
+  std::ranges::sort(plan.cells, {}, [&](const Plan::Cell& c) { return entries[c.entry].offset; });
   return plan;
 }
 
@@ -206,76 +200,67 @@ void FrameReader::gather(size_t& row, Pending& pending) {
     snapshot.for_each_part(snapshot.row(row), [&](uint32_t id, const Part& part) {
       if (!frame_.selects(part)) return;
       auto plan = plan_of(part);
-      pending.rows += plan->size();
-      pending.numbers += plan->size() * (frame_.columns_.size() + 1);
-      if (!plan->empty()) pending.pieces.push_back({snapshot.row(row).info, id, std::move(plan)});
+      pending.rows += plan->rows.size();
+      pending.numbers += plan->rows.size() * (frame_.columns_.size() + 1);
+      if (!plan->rows.empty())
+        pending.pieces.push_back({snapshot.row(row).info, id, std::move(plan)});
     });
   }
 }
 
-Status FrameReader::compute(const Location& at, const Cells& cells, std::span<Number> numbers) {
-  SMD_TRY(const TensorValue value, frame_.trial_->read(*frame_.snapshot_, at));
+Status FrameReader::compute(uint32_t part, const Plan::Row& row, std::span<Number> numbers) {
+  SMD_TRY(const TensorValue value, frame_.trial_->read(*frame_.snapshot_, {part, row.raw}));
   if (value.dtype == DType::string) return {};
   ReductionRequest request;
-  for (size_t c = 0; c < cells.entries.size(); ++c) {
-    const auto& reduction = frame_.columns_[c].reduction;
-    if (cells.entries[c] == kNone && reduction) request.reductions.add(*reduction);
-  }
+  for (uint32_t c : row.missing) request.reductions.add(*frame_.columns_[c].reduction);
   SMD_RETURN_IF_ERROR(reduce(value.view(), request, reduced_));
-  for (size_t c = 0; c < cells.entries.size(); ++c) {
-    const auto& reduction = frame_.columns_[c].reduction;
-    if (cells.entries[c] != kNone || !reduction) continue;
-    if (const smd::Number* found = reduced_.find(*reduction)) numbers[c] = found->to_double();
+  for (uint32_t c : row.missing) {
+    const smd::Number* found = reduced_.find(*frame_.columns_[c].reduction);
+    if (found != nullptr) numbers[c] = found->to_double();
   }
   return {};
 }
 
 Result<FrameBatch> FrameReader::read(const Pending& pending) {
-  // Everything that is stored as a number, in one go.
+  // Everything that is stored as a number, in one go and in the order of the files.
   std::vector<Location> at;
   for (const Pending::Piece& piece : pending.pieces) {
-    for (const Cells& cells : *piece.plan) {
-      for (uint32_t entry : cells.entries) {
-        if (entry != kNone) at.push_back({piece.part, entry});
-      }
-      if (cells.may_be_single) at.push_back({piece.part, cells.raw});
-    }
+    for (const Plan::Cell& cell : piece.plan->cells) at.push_back({piece.part, cell.entry});
   }
   std::vector<Number> stored(at.size());
   SMD_RETURN_IF_ERROR(frame_.trial_->read_single_numbers(*frame_.snapshot_, at, stored));
 
   FrameBatch batch;
-  batch.numbers.resize(frame_.columns_.size() + 1);
-  std::vector<Number> numbers(batch.numbers.size());
+  const size_t width = frame_.columns_.size() + 1;
+  batch.numbers.resize(width);
+  std::vector<Number> table;  // of one part, row by row
   auto next = stored.begin();
   for (const Pending::Piece& piece : pending.pieces) {
-    const auto worker = static_cast<int32_t>(frame_.snapshot_->part(piece.part).worker);
-    for (const Cells& cells : *piece.plan) {
-      std::ranges::fill(numbers, std::nullopt);
-      for (size_t c = 0; c < cells.entries.size(); ++c) {
-        if (cells.entries[c] != kNone) numbers[c] = *next++;
-      }
-      if (cells.may_be_single) numbers.back() = *next++;
-      if (cells.computes) {
-        SMD_RETURN_IF_ERROR(compute({piece.part, cells.raw}, cells, numbers));
-      }
-      if (std::ranges::all_of(numbers, [](const Number& n) { return !n; })) continue;
-      const size_t row = batch.step.size();
-      batch.tensor.push_back(static_cast<int32_t>(cells.position));
-      batch.mode.push_back(static_cast<int8_t>(index_of(piece.step.mode)));
-      batch.step.push_back(piece.step.step);
-      batch.mode_step.push_back(piece.step.mode_step);
-      batch.worker.push_back(worker);
-      for (size_t c = 0; c < numbers.size(); ++c) {
-        if (numbers[c]) {
-          set_number(batch.numbers[c], row, *numbers[c]);
-        } else {
-          set_null(batch.numbers[c], row);
-        }
-      }
+    table.assign(piece.plan->rows.size() * width, std::nullopt);
+    for (const Plan::Cell& cell : piece.plan->cells) {
+      table[cell.row * width + cell.column] = *next++;
+    }
+    std::span<Number> rest = table;
+    for (const Plan::Row& row : piece.plan->rows) {
+      const auto numbers = rest.first(width);
+      rest = rest.subspan(width);
+      if (!row.missing.empty()) SMD_RETURN_IF_ERROR(compute(piece.part, row, numbers));
+      append(piece, row, numbers, batch);
     }
   }
   return batch;
+}
+
+void FrameReader::append(const Pending::Piece& piece, const Plan::Row& row,
+                         std::span<const Number> numbers, FrameBatch& batch) const {
+  if (std::ranges::none_of(numbers, &Number::has_value)) return;
+  const size_t at = batch.step.size();
+  batch.tensor.push_back(static_cast<int32_t>(row.tensor));
+  batch.mode.push_back(static_cast<int8_t>(index_of(piece.step.mode)));
+  batch.step.push_back(piece.step.step);
+  batch.mode_step.push_back(piece.step.mode_step);
+  batch.worker.push_back(static_cast<int32_t>(frame_.snapshot_->part(piece.part).worker));
+  for (size_t c = 0; c < numbers.size(); ++c) add_number(batch.numbers[c], at, numbers[c]);
 }
 
 Result<std::optional<FrameBatch>> FrameReader::next() {

@@ -112,26 +112,45 @@ class FrameReader final {
   Result<std::optional<FrameBatch>> next();
 
  private:
-  // Where the numbers of one tensor are in a layout: positions of its entries, kNone for others.
-  struct Cells {
-    uint32_t position = 0;          // of the tensor in the frame
-    uint32_t raw = kNone;           // its value
-    bool may_be_single = false;     // that value is small enough to be one number
-    bool computes = false;          // a column has to be computed from the value
-    std::vector<uint32_t> entries;  // one for each column
+  // How the rows of a part come from its layout.
+  struct Plan {
+    struct Row {
+      uint32_t tensor = 0;            // position in the frame
+      uint32_t raw = kNone;           // entry of the value
+      std::vector<uint32_t> missing;  // columns to be computed from it
+    };
+    // A stored number.
+    struct Cell {
+      uint32_t entry = 0;
+      uint32_t row = 0;
+      uint32_t column = 0;
+    };
+    std::vector<Row> rows;    // at most these, in the order of the frame's tensors
+    std::vector<Cell> cells;  // in the order of their places in the file
   };
-  using Plan = std::vector<Cells>;  // in the order of the frame's tensors
-
   using Number = std::optional<double>;
-  struct Pending;
+  // Parts that make up one batch.
+  struct Pending {
+    struct Piece {
+      StepInfo step;
+      uint32_t part = 0;
+      std::shared_ptr<const Plan> plan;
+    };
+    std::vector<Piece> pieces;
+    size_t rows = 0;     // at most
+    size_t numbers = 0;  // at most
+  };
 
   std::shared_ptr<const Plan> plan_of(const Part& part);
   Plan make_plan(const Layout& layout) const;
   // Rows of the steps from `row` on, which is moved behind them.
   void gather(size_t& row, Pending& pending);
   Result<FrameBatch> read(const Pending& pending);
-  // Those of the columns that are not stored, from the tensor's value.
-  Status compute(const Location& at, const Cells& cells, std::span<Number> numbers);
+  // A row, unless it has no number.
+  void append(const Pending::Piece& piece, const Plan::Row& row, std::span<const Number> numbers,
+              FrameBatch& batch) const;
+  // The missing columns of a row.
+  Status compute(uint32_t part, const Plan::Row& row, std::span<Number> numbers);
 
   Frame frame_;
   size_t batch_rows_;
