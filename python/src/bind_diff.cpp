@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,6 +10,7 @@
 
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
+#include "python/src/trial_arg.h"
 #include "smd/trial/diff.h"
 
 namespace smdebug {
@@ -68,14 +68,6 @@ Diff compare(smd::Trial& a, smd::Trial& b, const DiffArguments& arguments) {
   }();
   progress.rethrow();
   return check(std::move(found));
-}
-
-std::shared_ptr<smd::Trial> open(const std::string& path) {
-  auto opened = [&] {
-    const nb::gil_scoped_release release;
-    return smd::Trial::open(path);
-  }();
-  return check(std::move(opened));
 }
 
 void bind_difference(nb::module_& m) {
@@ -186,13 +178,12 @@ void bind_diff(nb::module_& m) {
                    })
       .def_ro("stopped", &Diff::stopped)
       .def_prop_ro("equal", &Diff::equal);
-  // The trials are the core's; taken as objects, so that the order of the bindings is free.
   m.def(
       "diff_trials",
       [](nb::object a, nb::object b, double absolute, double relative,
          std::vector<std::string> patterns, smd::Mode mode, size_t top, nb::object progress) {
-        const auto trial_a = nb::cast<std::shared_ptr<smd::Trial>>(a);
-        const auto trial_b = nb::cast<std::shared_ptr<smd::Trial>>(b);
+        const auto trial_a = to_trial(a);
+        const auto trial_b = to_trial(b);
         return compare(*trial_a, *trial_b,
                        {absolute, relative, std::move(patterns), mode, top, progress});
       },
@@ -203,8 +194,8 @@ void bind_diff(nb::module_& m) {
       "open_diff",
       [](const std::string& a, const std::string& b, double absolute, double relative,
          std::vector<std::string> patterns, smd::Mode mode, size_t top, nb::object progress) {
-        const auto trial_a = open(a);
-        const auto trial_b = open(b);
+        const auto trial_a = open_trial(a);
+        const auto trial_b = open_trial(b);
         return compare(*trial_a, *trial_b,
                        {absolute, relative, std::move(patterns), mode, top, progress});
       },

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
+#include "python/src/trial_arg.h"
 #include "smd/base/nearest.h"
 #include "smd/trial/arrow_stream.h"
 #include "smd/trial/frame.h"
@@ -89,14 +89,12 @@ void bind_frame(nb::module_& m) {
                    })
       .def_prop_ro("tensors", [](const smd::Frame& frame) { return frame.tensor_names(); })
       .def_prop_ro("run", [](const smd::Frame& frame) { return frame.trial().name(); });
-  // `trial` is the core's Trial; taken as an object, so that the order of the bindings is free.
   m.def(
       "make_frame",
       [](nb::object trial, const Names& tensors, const Names& reductions, smd::Mode mode,
          const std::optional<std::string>& worker, std::optional<smd::Step> start,
          std::optional<smd::Step> end) {
-        return frame_of(nb::cast<std::shared_ptr<smd::Trial>>(trial), tensors, reductions, mode,
-                        worker, start, end);
+        return frame_of(to_trial(trial), tensors, reductions, mode, worker, start, end);
       },
       nb::arg("trial"), nb::arg("tensors") = nb::none(), nb::arg("reductions") = nb::none(),
       nb::arg("mode") = smd::Mode::global, nb::arg("worker") = nb::none(),
@@ -106,14 +104,7 @@ void bind_frame(nb::module_& m) {
       [](const std::string& path, const Names& tensors, const Names& reductions, smd::Mode mode,
          const std::optional<std::string>& worker, std::optional<smd::Step> start,
          std::optional<smd::Step> end) {
-        std::shared_ptr<smd::Trial> trial = [&] {
-          auto opened = [&] {
-            const nb::gil_scoped_release release;
-            return smd::Trial::open(path);
-          }();
-          return check(std::move(opened));
-        }();
-        return frame_of(std::move(trial), tensors, reductions, mode, worker, start, end);
+        return frame_of(open_trial(path), tensors, reductions, mode, worker, start, end);
       },
       nb::arg("path"), nb::arg("tensors") = nb::none(), nb::arg("reductions") = nb::none(),
       nb::arg("mode") = smd::Mode::global, nb::arg("worker") = nb::none(),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
 from smdebug.diff import Diff
-from smdebug.exceptions import SMDebugValueError
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden"
 
@@ -241,6 +241,11 @@ def test_an_error_of_the_progress_function_comes_back(run: Path, tmp_path: Path)
 
     with pytest.raises(KeyError, match="mine"):
         diff(run, record(tmp_path / "b"), progress=progress)
+
+
+def test_only_trials_are_compared() -> None:
+    with pytest.raises(SMDebugTypeError, match="not 1"):
+        _core.diff_trials(1, 2)
 
 
 def test_the_text_fits_a_screen_and_the_page_is_escaped(tmp_path: Path) -> None:

@@ -18,7 +18,12 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
-from smdebug.exceptions import SMDebugError, SMDebugNotImplementedError, SMDebugValueError
+from smdebug.exceptions import (
+    SMDebugError,
+    SMDebugNotImplementedError,
+    SMDebugTypeError,
+    SMDebugValueError,
+)
 from smdebug.frame import Frame
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden"
@@ -241,6 +246,11 @@ def test_wrong_names_are_told(run: Path) -> None:
         frame(run, reductions=["meann"])
     with pytest.raises(SMDebugValueError, match="worker_7"):
         frame(run, worker="worker_7")
+
+
+def test_only_trials_have_frames() -> None:
+    with pytest.raises(SMDebugTypeError, match="not 'run'"):
+        _core.make_frame("run")
 
 
 def test_an_empty_table_has_its_columns(run: Path, tmp_path: Path) -> None:
