@@ -16,4 +16,6 @@ NB_MODULE(_core, m) {
   smdebug::bind_hook(m);
   smdebug::bind_resume(m);
   smdebug::bind_trial(m);
+  smdebug::bind_frame(m);
+  smdebug::bind_diff(m);
 }

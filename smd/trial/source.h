@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ class Source {
   // Reads neighbours together. On an error the content of `out` is undefined.
   virtual Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                               std::span<double> out) = 0;
+  // The same for records of which some may hold something else: nullopt for those.
+  virtual Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                                     std::span<std::optional<double>> out) = 0;
 };
 
 struct SourceOptions {

@@ -153,6 +153,11 @@ Status Trial::read_numbers(const Snapshot& snapshot, std::span<const Location> a
   return source_->read_numbers(snapshot, at, out);
 }
 
+Status Trial::read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                                  std::span<std::optional<double>> out) const {
+  return source_->read_single_numbers(snapshot, at, out);
+}
+
 Result<TensorValue> Trial::value(std::string_view tensor, const ValueQuery& query) {
   const auto now = snapshot();
   SMD_TRY(const uint32_t id, tensor_number(*now, tensor));

@@ -97,6 +97,9 @@ class Trial final {
   // Single numbers, into `out` of the same size; neighbours are read together.
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out) const;
+  // The same for values that may be something else than a single number: those are nullopt.
+  Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                             std::span<std::optional<double>> out) const;
   ~Trial();
 
  private:

@@ -84,8 +84,13 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
   return event;
 }
 
+bool is_single_number(const format::TensorContent& tensor) {
+  return tensor.dtype != DType::string && tensor.dtype != DType::complex64 &&
+         tensor.dtype != DType::complex128 && tensor.elements.size() == size_of(tensor.dtype);
+}
+
 Result<double> number_of(const format::TensorContent& tensor) {
-  if (tensor.dtype == DType::string || tensor.elements.size() != size_of(tensor.dtype)) {
+  if (!is_single_number(tensor)) {
     return Error{ErrorCode::corrupt, "The record holds something other than one number."};
   }
   switch (tensor.dtype) {
@@ -93,7 +98,7 @@ Result<double> number_of(const format::TensorContent& tensor) {
     case DType::float64: return load_le<double>(tensor.elements.data());
     default: break;
   }
-  // The largest of one number is that number; complex ones have none.
+  // The largest of one number is that number.
   alignas(16) std::array<std::byte, 16> element{};
   std::copy(tensor.elements.begin(), tensor.elements.end(), element.begin());
   SMD_TRY(const Reduction max, parse_reduction("max"));
@@ -101,9 +106,7 @@ Result<double> number_of(const format::TensorContent& tensor) {
   request.reductions.add(max);
   ReductionResult result;
   SMD_RETURN_IF_ERROR(reduce({.data = element.data(), .dtype = tensor.dtype}, request, result));
-  if (result.values.empty()) {
-    return Error{ErrorCode::corrupt, "The record holds a complex number."};
-  }
+  SMD_CHECK(!result.values.empty());
   return result.values.front().second.to_double();
 }
 
@@ -285,9 +288,9 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
   return value_of(event, nullptr);
 }
 
-Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Location> at,
-                                  std::span<double> out) {
-  SMD_CHECK(at.size() == out.size());
+template <typename Visitor>
+Status RecordReader::visit(const Snapshot& snapshot, std::span<const Location> at,
+                           Visitor&& visitor) {
   // By part and place, so that neighbours are read together.
   std::vector<uint32_t> order(at.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -311,16 +314,35 @@ Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Loca
       const Location& where = at[order[first]];
       const Layout::Entry& entry = snapshot.entry(where);
       SMD_TRY(const auto event, parse(snapshot, where, block.at(entry)));
-      const auto number = number_of(*event.tensor);
-      if (!number.ok()) {
-        return Error{number.error().code,
-                     fmt::format("{} Offset {} of file: {}", number.error().message, entry.offset,
+      const Status status = visitor(order[first], *event.tensor);
+      if (!status.ok()) {
+        return Error{status.error().code,
+                     fmt::format("{} Offset {} of file: {}", status.error().message, entry.offset,
                                  snapshot.file_of(snapshot.part(part)))};
       }
-      out[order[first]] = *number;
     }
   }
   return {};
+}
+
+Status RecordReader::read_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                                  std::span<double> out) {
+  SMD_CHECK(at.size() == out.size());
+  return visit(snapshot, at, [&](uint32_t i, const format::TensorContent& tensor) -> Status {
+    SMD_TRY(out[i], number_of(tensor));
+    return {};
+  });
+}
+
+Status RecordReader::read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                                         std::span<std::optional<double>> out) {
+  SMD_CHECK(at.size() == out.size());
+  return visit(snapshot, at, [&](uint32_t i, const format::TensorContent& tensor) -> Status {
+    out[i] = std::nullopt;
+    if (!is_single_number(tensor)) return {};
+    SMD_TRY(out[i], number_of(tensor));
+    return {};
+  });
 }
 
 }  // namespace smd::internal

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -25,6 +26,8 @@ class RecordReader final {
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at);
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out);
+  Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                             std::span<std::optional<double>> out);
 
  private:
   // Bytes [begin, end) of a file.
@@ -56,6 +59,11 @@ class RecordReader final {
   // A file that nobody else uses meanwhile; give it back for the next reader.
   Result<OpenFile> take(const Snapshot& snapshot, uint32_t part);
   void give_back(OpenFile file);
+
+  // Calls visitor(position in `at`, tensor), which returns a Status, for each record, in the order
+  // of files.
+  template <typename Visitor>
+  Status visit(const Snapshot& snapshot, std::span<const Location> at, Visitor&& visitor);
 
   Result<TensorValue> read_large(const Snapshot& snapshot, const Location& at, OpenFile& file);
   // Bytes that hold the extent, from the file or from what is kept.

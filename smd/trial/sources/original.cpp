@@ -82,6 +82,10 @@ class OriginalSource final : public Source {
                       std::span<double> out) override {
     return reader_.read_numbers(snapshot, at, out);
   }
+  Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,
+                             std::span<std::optional<double>> out) override {
+    return reader_.read_single_numbers(snapshot, at, out);
+  }
 
  private:
   std::shared_ptr<storage::Watch> current_watch() {
