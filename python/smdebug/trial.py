@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     import numpy as np
 
+    from smdebug.diff import Diff
+    from smdebug.frame import Frame
+
 # How long one wait for news takes before the state is looked at again, and how many of them pass
 # before somebody is told what is missing.
 _WAIT_SECS = 2.0
@@ -316,6 +319,85 @@ class Trial:
             self.logger.warning(f"There is no collection '{name}' in this run.{hint}")
             return Collection(name)
         return found  # type: ignore[return-value]
+
+    # --- tables and comparisons
+
+    def frame(
+        self,
+        tensors: Iterable[str] | None = None,
+        reductions: Iterable[str] | None = None,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        worker: str | None = None,
+        *,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Frame:
+        """The run's numbers as a table for pandas, Polars, DuckDB and everything that reads Arrow.
+
+        One row per step, worker and tensor, one column per reduction, and `value` for single numbers.
+        Tensors by name, pattern or collection; steps of the mode from `start` on, before `end`.
+        """
+        from smdebug.frame import Frame
+
+        if regex is not None or collection is not None:
+            if tensors is not None:
+                raise SMDebugValueError("Give tensors, regex or collection, only one of them.")
+            tensors = self.tensor_names(regex=regex, collection=collection)
+        self._refresh()
+        names = [tensors] if isinstance(tensors, str) else tensors
+        wanted = [reductions] if isinstance(reductions, str) else reductions
+        return Frame(
+            _core.make_frame(
+                self._core,
+                None if names is None else list(names),
+                None if wanted is None else list(wanted),
+                mode_argument(mode),
+                worker,
+                start,
+                end,
+            )
+        )
+
+    def export(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
+        """Writes `frame(...)` to a file: .parquet, .arrow, .feather, .csv or .jsonl."""
+        self.frame(*args, **kwargs).export(path)
+
+    def diff(
+        self,
+        other: Trial,
+        *,
+        absolute: float = 0.0,
+        relative: float = 0.0,
+        patterns: str | Iterable[str] = (),
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        top: int = 20,
+        progress: Any = None,
+    ) -> Diff:
+        """Where two runs part: the first tensor and step that differ, and the largest differences.
+
+        Numbers are equal if they differ by no more than `absolute`, or `relative` times the larger.
+        `progress(done, total)` may return False to stop.
+        """
+        from smdebug.diff import Diff
+
+        if not isinstance(other, Trial):
+            raise SMDebugTypeError(f"A run can be compared with another trial, not with {other!r}.")
+        self._refresh()
+        other._refresh()
+        return Diff(
+            _core.diff_trials(
+                self._core,
+                other._core,
+                absolute=absolute,
+                relative=relative,
+                patterns=[patterns] if isinstance(patterns, str) else list(patterns),
+                mode=mode_argument(mode),
+                top=top,
+                progress=progress,
+            )
+        )
 
     # --- what a model was given and gave
 

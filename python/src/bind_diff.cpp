@@ -190,18 +190,6 @@ void bind_diff(nb::module_& m) {
       nb::arg("a"), nb::arg("b"), nb::arg("absolute") = 0.0, nb::arg("relative") = 0.0,
       nb::arg("patterns") = std::vector<std::string>(), nb::arg("mode") = smd::Mode::global,
       nb::arg("top") = size_t{20}, nb::arg("progress").none() = nb::none());
-  m.def(
-      "open_diff",
-      [](const std::string& a, const std::string& b, double absolute, double relative,
-         std::vector<std::string> patterns, smd::Mode mode, size_t top, nb::object progress) {
-        const auto trial_a = open_trial(a);
-        const auto trial_b = open_trial(b);
-        return compare(*trial_a, *trial_b,
-                       {absolute, relative, std::move(patterns), mode, top, progress});
-      },
-      nb::arg("path_a"), nb::arg("path_b"), nb::arg("absolute") = 0.0, nb::arg("relative") = 0.0,
-      nb::arg("patterns") = std::vector<std::string>(), nb::arg("mode") = smd::Mode::global,
-      nb::arg("top") = size_t{20}, nb::arg("progress").none() = nb::none());
 }
 
 }  // namespace smdebug

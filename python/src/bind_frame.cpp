@@ -99,16 +99,6 @@ void bind_frame(nb::module_& m) {
       nb::arg("trial"), nb::arg("tensors") = nb::none(), nb::arg("reductions") = nb::none(),
       nb::arg("mode") = smd::Mode::global, nb::arg("worker") = nb::none(),
       nb::arg("start") = nb::none(), nb::arg("end") = nb::none());
-  m.def(
-      "open_frame",
-      [](const std::string& path, const Names& tensors, const Names& reductions, smd::Mode mode,
-         const std::optional<std::string>& worker, std::optional<smd::Step> start,
-         std::optional<smd::Step> end) {
-        return frame_of(open_trial(path), tensors, reductions, mode, worker, start, end);
-      },
-      nb::arg("path"), nb::arg("tensors") = nb::none(), nb::arg("reductions") = nb::none(),
-      nb::arg("mode") = smd::Mode::global, nb::arg("worker") = nb::none(),
-      nb::arg("start") = nb::none(), nb::arg("end") = nb::none());
 }
 
 }  // namespace smdebug

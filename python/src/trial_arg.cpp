@@ -15,12 +15,4 @@ std::shared_ptr<smd::Trial> to_trial(nb::handle value) {
   return trial;
 }
 
-std::shared_ptr<smd::Trial> open_trial(const std::string& path) {
-  auto opened = [&] {
-    const nb::gil_scoped_release release;
-    return smd::Trial::open(path);
-  }();
-  return check(std::move(opened));
-}
-
 }  // namespace smdebug

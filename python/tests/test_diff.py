@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import writing
 from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
 from smdebug.diff import Diff
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.trials import create_trial
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden"
 
 
 def diff(a: Path, b: Path, **options: Any) -> Diff:
-    return Diff(_core.open_diff(str(a), str(b), **options))
+    return create_trial(a).diff(create_trial(b), **options)
 
 
 def record(
@@ -203,6 +205,7 @@ def workers(path: Path, **values: float) -> Path:
         file = _core.StepFile(str(path), 0, worker)
         file.tensor("x", np.full(3, value), modes.TRAIN, 0, 0.0)
         file.close()
+        writing.collections(path, worker, len(values))
     return path
 
 
@@ -255,6 +258,7 @@ def test_the_text_fits_a_screen_and_the_page_is_escaped(tmp_path: Path) -> None:
             name = f"<b>{'layer/' * 30}{i}"
             file.tensor(name, np.array([value * (i + 1)]), modes.TRAIN, 0, 0.0)
         file.close()
+        writing.collections(path)
     found = diff(tmp_path / "a", tmp_path / "b")
     lines = str(found).splitlines()
     assert len(lines) <= 24

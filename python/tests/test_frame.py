@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
+import writing
 from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
 from smdebug.exceptions import (
     SMDebugError,
@@ -25,6 +26,7 @@ from smdebug.exceptions import (
     SMDebugValueError,
 )
 from smdebug.frame import Frame
+from smdebug.trials import create_trial
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden"
 RUNS = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))["runs"]
@@ -34,7 +36,7 @@ Row = dict[str, Any]
 
 
 def frame(path: Path, **options: Any) -> Frame:
-    return Frame(_core.open_frame(str(path), **options))
+    return create_trial(path).frame(**options)
 
 
 def rows(table: pa.Table) -> list[Row]:
@@ -116,6 +118,7 @@ def workers(tmp_path: Path) -> Path:
             file.tensor(name, value, modes.TRAIN, step, 0.0)
         file.tensor("loss", np.float32(step), modes.TRAIN, step, 0.0)
         file.close()
+        writing.collections(path, worker, 2)
     return path
 
 
@@ -258,7 +261,7 @@ def test_an_empty_table_has_its_columns(run: Path, tmp_path: Path) -> None:
     assert table.num_rows == 0
     assert table.column_names == [*KEYS, "value"]
     assert frame(run, start=100).to_polars().height == 0
-    (tmp_path / "nothing").mkdir()
+    writing.collections(tmp_path / "nothing")
     assert frame(tmp_path / "nothing").to_arrow().num_rows == 0
     frame(run, start=100).export(tmp_path / "empty.parquet")
     assert pa.parquet.read_table(tmp_path / "empty.parquet").num_rows == 0

@@ -68,6 +68,22 @@ def test_collections_page_names_every_key_member_and_builtin_pattern():
         assert all(f"`{pattern}`" in row for pattern in patterns)
 
 
+def test_trial_page_names_every_member():
+    from smdebug.diff import Diff
+    from smdebug.frame import Frame
+    from smdebug.tensor import StepState, Tensor
+    from smdebug.trials import LocalTrial, S3Trial
+
+    for thing in (LocalTrial, S3Trial, Tensor, Frame, Diff):
+        assert missing_from("trial.md", public(thing)) == set()
+    assert missing_from("trial.md", {state.name for state in StepState}) == set()
+    arguments = set(inspect.signature(smdebug.create_trial).parameters) - {"kwargs"}
+    arguments |= set(inspect.signature(LocalTrial.__init__).parameters) - {"self"}
+    for method in (LocalTrial.frame, LocalTrial.diff):
+        arguments |= set(inspect.signature(method).parameters) - {"self"}
+    assert missing_from("trial.md", arguments) == set()
+
+
 def test_errors_page_names_every_exception():
     classes = {
         name
