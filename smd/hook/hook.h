@@ -65,7 +65,7 @@ struct HookOptions {
   // Empty: what config.out_dir names.
   std::shared_ptr<storage::Storage> storage;
   // For a place s3://bucket/prefix. The environment says the rest.
-  storage::S3Options s3{.deadline = std::chrono::seconds(10)};
+  storage::S3Options s3{.deadline = std::chrono::seconds(5)};
   // Empty: a new set. What it holds already stays as it is; built-in collections are added.
   std::shared_ptr<CollectionSet> collections;
 };

@@ -181,7 +181,7 @@ Error S3Client::error_of(const S3Call& call, const S3Answer& answer) const {
     key_start = last_access_key_.substr(0, 4);
     endpoint = endpoint_;
   }
-  const std::string_view place = endpoint.url.empty() ? "Amazon S3" : endpoint.url;
+  const std::string place = endpoint.url.empty() ? "Amazon S3" : endpoint.url;
   const auto wrong = [](std::string message) {
     return Error{ErrorCode::invalid_argument, std::move(message)};
   };
