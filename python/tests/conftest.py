@@ -77,9 +77,7 @@ def s3_server() -> Iterator[s3_server_module.Server]:
 
 
 @pytest.fixture
-def s3(
-    s3_server: s3_server_module.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> str:
+def s3(s3_server: s3_server_module.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A bucket of the test's own; the environment leads to it."""
     for name, value in s3_server_module.environment(s3_server.url, tmp_path).items():
         monkeypatch.setenv(name, value)

@@ -47,9 +47,6 @@ class FakeServer:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def handle_one_request(self) -> None:
-                super().handle_one_request()
-
             def _serve(self) -> None:
                 request = Request(self)
                 fake.requests.append(request)
@@ -69,7 +66,7 @@ class FakeServer:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self) -> None:
         self._server.shutdown()
@@ -170,8 +167,12 @@ def test_a_wrong_clock_is_corrected_once(fake: FakeServer) -> None:
     theirs = time.time() + 7200
 
     def answer(request: Request) -> Answer:
-        if request.headers["x-amz-date"] < time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(theirs - 60)):
-            return fault("RequestTimeTooSkewed", 403, Date=email.utils.formatdate(theirs, usegmt=True))
+        if request.headers["x-amz-date"] < time.strftime(
+            "%Y%m%dT%H%M%SZ", time.gmtime(theirs - 60)
+        ):
+            return fault(
+                "RequestTimeTooSkewed", 403, Date=email.utils.formatdate(theirs, usegmt=True)
+            )
         return 200, {}, b""
 
     fake.answer = answer
@@ -238,9 +239,7 @@ def test_a_hook_with_wrong_keys_says_so_at_once(fake: FakeServer) -> None:
 # ---- credentials
 
 
-def test_the_container_gives_credentials(
-    fake: FakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_container_gives_credentials(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{fake.url}/creds")

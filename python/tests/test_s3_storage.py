@@ -16,7 +16,16 @@ from smdebug import _core
 
 CONFORMANCE = support.ROOT / "build/dev/storage_test"
 MIB = 1 << 20
-ODD_NAMES = ["a b", "ü/日本 🎉", "1+1=2", "100%", "a&b?c#d", "q'uo\"te", "tilde~(x)*!", "<xml>&amp;"]
+ODD_NAMES = [
+    "a b",
+    "ü/日本 🎉",
+    "1+1=2",
+    "100%",
+    "a&b?c#d",
+    "q'uo\"te",
+    "tilde~(x)*!",
+    "<xml>&amp;",
+]
 
 
 def client(**options: object):
@@ -111,13 +120,13 @@ def test_reading_costs_one_request(s3: str) -> None:
 
 def test_one_of_many_wins_a_name(s3: str) -> None:
     storages = [_core.Storage.open(f"s3://{s3}/run") for _ in range(4)]
-    for number in range(5):
-        first = storages[0].put_if_absent(f"claim{number}", b"0")
-        with ThreadPoolExecutor(4) as pool:
-            others = list(pool.map(lambda s: s.put_if_absent(f"claim{number}", b"x"), storages))  # noqa: B023
-        assert first
-        assert others == [False] * 4
-        assert storages[0].read(f"claim{number}") == b"0"
+    with ThreadPoolExecutor(4) as pool:
+        for name in (f"claim{number}" for number in range(25)):
+            tries = [pool.submit(s.put_if_absent, name, b"%d" % i) for i, s in enumerate(storages)]
+            won = [i for i, one in enumerate(tries) if one.result()]
+            assert len(won) == 1
+            assert storages[0].read(name) == b"%d" % won[0]
+            assert not storages[0].put_if_absent(name, b"late")
 
 
 def test_threads_share_a_storage(s3: str) -> None:
@@ -143,7 +152,7 @@ def test_a_missing_bucket_is_named(s3: str) -> None:
 
     storage = _core.Storage.open("s3://no-such-bucket/run")
     for action in (storage.list, lambda: storage.read("x"), lambda: storage.write("x", b"")):
-        with pytest.raises(SMDebugValueError, match="no bucket 'no-such-bucket'.*aws s3 mb"):
+        with pytest.raises(SMDebugValueError, match=r"no bucket 'no-such-bucket'.*aws s3 mb"):
             action()
 
 
