@@ -46,9 +46,8 @@ TEST_F(DestinationTest, an_object_store_is_behind_a_spool_unless_nothing_is_writ
 
 TEST_F(DestinationTest, wrong_settings_are_explained) {
   const Environment soon = environment({{"SMDEBUG_SPOOL_DRAIN_SECS", "soon"}});
-  EXPECT_THAT(
-      open_destination("s3://bucket/run", {.environment = soon, .s3 = {}}).error().message,
-      HasSubstr("SMDEBUG_SPOOL_DRAIN_SECS is 'soon'"));
+  EXPECT_THAT(open_destination("s3://bucket/run", {.environment = soon, .s3 = {}}).error().message,
+              HasSubstr("SMDEBUG_SPOOL_DRAIN_SECS is 'soon'"));
   const Environment endpoint = environment({{"AWS_ENDPOINT_URL", "localhost"}});
   EXPECT_THAT(
       open_destination("s3://bucket/run", {.environment = endpoint, .s3 = {}}).error().message,
