@@ -50,6 +50,7 @@ struct Spool::Shared {
   uint64_t held_bytes = 0;                 // of jobs and of files that are being written
   std::optional<Error> new_error;
   std::string last_message;
+  bool failing = false;  // since the last file that was sent
   bool started = false;
   bool stopping = false;
   bool finished = false;
@@ -101,8 +102,8 @@ struct Spool::Shared {
 
   // Needs the mutex.
   void report(Error error) {
-    if (error.message == last_message) return;
     last_message = error.message;
+    if (std::exchange(failing, true)) return;
     new_error = std::move(error);
     has_new_error = true;
   }
@@ -207,6 +208,7 @@ void Spool::run(std::shared_ptr<Shared> shared) {
       }
     }
     schedule.reset();
+    if (done.ok()) shared->failing = false;
     if (is_latest()) {
       shared->latest.erase(job.path);
       if (!job.removal) (void)shared->local->remove(job.path);  // a rest is sent once more

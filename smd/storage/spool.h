@@ -51,7 +51,7 @@ class Spool final : public Storage {
   Pending pending() const;
   // Where the files that wait are.
   const std::string& directory() const { return directory_; }
-  // Why sending fails, once for each reason.
+  // Why sending fails, once until it works again.
   std::optional<Error> take_error();
 
   // Waits until everything is sent, at most drain_timeout, and ends. An error says what is left,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import original_view
 import pytest
+import s3_server
 from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
 
 pytestmark = pytest.mark.skipif(
@@ -28,6 +31,22 @@ for step in range(3):
     writer.close()
 training_has_ended(sys.argv[1])
 """
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[s3_server.Server]:
+    with s3_server.running() as running:
+        yield running
+
+
+@pytest.fixture
+def s3(server: s3_server.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bucket; the environment of both implementations leads to it."""
+    for name, value in s3_server.environment(server.url, tmp_path).items():
+        if name != "PYTHONPATH":
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    return server.make_bucket(f"bucket-{tmp_path.name.replace('_', '-')}"[:60])
 
 
 def read(uri: str) -> dict:
