@@ -34,12 +34,15 @@ struct Spool::Shared {
       : options(std::move(o)),
         remote(std::move(r)),
         directory(std::move(d)),
-        local(local_storage(directory.files())) {}
+        local(local_storage(directory.files())),
+        removed(local_storage(directory.removed())) {}
 
   const SpoolOptions options;
   const std::shared_ptr<Storage> remote;
   SpoolDirectory directory;
   const std::shared_ptr<Storage> local;
+  // Names of files to be removed, so that whoever takes the directory over knows.
+  const std::shared_ptr<Storage> removed;
   std::atomic<bool> has_new_error = false;
 
   mutable std::mutex mutex;  // guards everything below
@@ -152,18 +155,21 @@ Result<std::shared_ptr<Spool>> Spool::open(std::shared_ptr<Storage> remote, Spoo
   SMD_TRY(SpoolDirectory directory, SpoolDirectory::claim(options.root, remote->name()));
   auto shared =
       std::make_shared<Shared>(std::move(options), std::move(remote), std::move(directory));
+  SMD_TRY(const auto removed, shared->removed->list("", ""));
   SMD_TRY(auto left, shared->local->list("", ""));
   std::stable_sort(left.begin(), left.end(), [](const FileInfo& a, const FileInfo& b) {
     return arrival_rank(a.path) < arrival_rank(b.path);
   });
   {
     std::lock_guard lock(shared->mutex);
+    // First of all: an index that was to go must not point into data that is new.
+    for (const FileInfo& file : removed) shared->enqueue({.path = file.path, .removal = true});
     for (const FileInfo& file : left) {
       const auto bytes = static_cast<uint64_t>(file.size_bytes);
       shared->held_bytes += bytes;
       shared->enqueue({.path = file.path, .bytes = bytes});
     }
-    if (!left.empty()) shared->start(shared);
+    if (!shared->jobs.empty()) shared->start(shared);
   }
   std::string files = shared->directory.files();
   return std::shared_ptr<Spool>(new Spool(std::move(files), std::move(shared)));
@@ -188,8 +194,11 @@ void Spool::run(std::shared_ptr<Shared> shared) {
     const Shared::Job job = shared->jobs.front();
     const uint64_t number = shared->first_number;
     const auto is_latest = [&] { return shared->latest.at(job.path) == number; };
+    // What was replaced before it was sent needs no sending. What was to be removed must go, even
+    // if it comes again: files that were committed in between count on it.
+    const auto matters = [&] { return job.removal || is_latest(); };
     Status done;
-    if (is_latest()) {
+    if (matters()) {
       lock.unlock();
       if (job.removal) {
         done = shared->remote->remove(job.path);
@@ -198,7 +207,7 @@ void Spool::run(std::shared_ptr<Shared> shared) {
       }
       lock.lock();
     }
-    if (!done.ok() && is_latest()) {
+    if (!done.ok() && matters()) {
       const bool vanished = done.error().code == ErrorCode::not_found && !job.removal &&
                             !shared->local->stat(job.path).ok();
       if (done.error().code != ErrorCode::closed) shared->report(std::move(done.error()));
@@ -209,9 +218,11 @@ void Spool::run(std::shared_ptr<Shared> shared) {
     }
     schedule.reset();
     if (done.ok()) shared->failing = false;
+    // What cannot be removed here is sent or removed there once more, which changes nothing.
+    if (job.removal) (void)shared->removed->remove(job.path);
     if (is_latest()) {
       shared->latest.erase(job.path);
-      if (!job.removal) (void)shared->local->remove(job.path);  // a rest is sent once more
+      if (!job.removal) (void)shared->local->remove(job.path);
     }
     shared->held_bytes -= shared->jobs.front().bytes;
     shared->jobs.pop_front();
@@ -377,6 +388,7 @@ Result<std::vector<FileInfo>> Spool::list(std::string_view folder, std::string_v
 Status Spool::remove(std::string_view path) {
   SMD_RETURN_IF_ERROR(check_owner());
   std::lock_guard lock(shared_->mutex);
+  SMD_RETURN_IF_ERROR(shared_->removed->put(path, {}, Put::always, {}));
   SMD_RETURN_IF_ERROR(shared_->local->remove(path));
   shared_->enqueue({.path = std::string(path), .removal = true});
   shared_->start(shared_);

@@ -54,6 +54,8 @@ SpoolDirectory::~SpoolDirectory() { release(false); }
 
 std::string SpoolDirectory::files() const { return path_ + "/files"; }
 
+std::string SpoolDirectory::removed() const { return path_ + "/removed"; }
+
 void SpoolDirectory::release(bool remove) {
   if (lock_ < 0) return;
   if (remove) {
@@ -77,13 +79,14 @@ SpoolDirectory SpoolDirectory::try_lock(const std::string& path, std::string_vie
 void SpoolDirectory::take_files_of(SpoolDirectory& other) const {
   std::error_code error;
   std::vector<fs::path> moved;
-  for (fs::recursive_directory_iterator it(other.files(), error), end; !error && it != end;
+  for (fs::recursive_directory_iterator it(other.path_, error), end; !error && it != end;
        it.increment(error)) {
-    if (it->is_regular_file(error)) moved.push_back(it->path());
+    if (it->is_regular_file(error) && it->path().filename() != kDestination)
+      moved.push_back(it->path());
   }
   bool all = !error;
   for (const fs::path& from : moved) {
-    const fs::path to = fs::path(files()) / from.lexically_relative(other.files());
+    const fs::path to = fs::path(path_) / from.lexically_relative(other.path_);
     fs::create_directories(to.parent_path(), error);
     fs::rename(from, to, error);
     all = all && !error;

@@ -1,7 +1,8 @@
 #pragma once
 
 // The directory of one spool: <root>/<bucket>/<readable and unique>/ with `destination`, a file
-// that says where its files belong and that its owner locks, and `files/`. One thread at a time.
+// that says where its files belong and that its owner locks, `files/`, and `removed/` with an empty
+// file for each one that is to be removed from there. One thread at a time.
 // The lock ends with the process, so what a killed process left behind can be told from what a
 // living one uses.
 
@@ -24,6 +25,8 @@ class SpoolDirectory final {
 
   // Where the files are.
   std::string files() const;
+  // Where the names of those to be removed are.
+  std::string removed() const;
   // Gives the lock up; removes the directory if it is no longer needed.
   void release(bool remove);
 

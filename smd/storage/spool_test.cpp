@@ -119,7 +119,8 @@ TEST_F(SpoolTest, a_file_that_is_replaced_while_it_waits_is_sent_as_it_is_last) 
   EXPECT_EQ(spool->pending().files, 3);
   remote->hold(false);
   EXPECT_TRUE(spool->close().ok());
-  EXPECT_EQ(remote->arrived(), (Strings{"first", "event", "index"}));
+  // The old index, if there was one, is gone before the new data comes.
+  EXPECT_EQ(remote->arrived(), (Strings{"first", "-index", "event", "index"}));
   EXPECT_EQ(as_text(*read_all(*remote, "index")), "newer");
 }
 
@@ -176,6 +177,26 @@ TEST_F(SpoolTest, the_next_spool_sends_what_another_left_behind) {
   EXPECT_EQ(remote->arrived(),
             (Strings{"events/1", "events/2", "index/0/1", "training_job_end.ts"}));
   EXPECT_TRUE(spool->close().ok());
+  EXPECT_EQ(directories(), Strings{});
+}
+
+TEST_F(SpoolTest, the_next_spool_removes_what_another_was_to_remove) {
+  ASSERT_TRUE(remote->put("index/0/1", as_bytes("old"), Put::always, {}).ok());
+  remote->fail(true);
+  options.drain_timeout = milliseconds(1);
+  {
+    const auto spool = open();
+    ASSERT_TRUE(spool->remove("index/0/1").ok());
+    write(*spool, "events/1", "new");
+  }
+  {
+    const auto spool = open();  // hands it on
+    write(*spool, "index/0/1", "new");
+  }
+  remote->fail(false);
+  options.drain_timeout = milliseconds(10'000);
+  EXPECT_TRUE(open()->close().ok());
+  EXPECT_EQ(remote->arrived(), (Strings{"index/0/1", "-index/0/1", "events/1", "index/0/1"}));
   EXPECT_EQ(directories(), Strings{});
 }
 
