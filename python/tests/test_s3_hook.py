@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import subprocess
@@ -182,7 +183,7 @@ def test_the_next_hook_sends_what_a_killed_process_left(
     assert process.stdout is not None
     while "recorded" not in process.stdout.readline():
         pass
-    until(lambda: len([p for p in spooled(tmp_path) if p.match("index/*/*")]) == 4)
+    until(lambda: len([p for p in spooled(tmp_path) if p.match("files/index/*/*")]) == 4)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
     left = spooled(tmp_path)
@@ -294,3 +295,57 @@ def test_a_dry_run_needs_no_spool(s3: str, tmp_path: Path) -> None:
         record(hook, 3)
     assert _core.Storage.open(f"s3://{s3}").list() == []
     assert not (tmp_path / "spool").exists()
+
+
+# ---- a C++ program that is killed
+
+
+def fault_program(name: str, *arguments: object) -> list[str]:
+    path = support.ROOT / "build/dev/tests/fault" / name
+    assert path.exists(), "Build the dev preset first."
+    return [str(path), *map(str, arguments)]
+
+
+def check_run(uri: str) -> dict[str, int]:
+    """Every value of every step that a reader sees, by the program that knows what was recorded."""
+    done = subprocess.run(
+        fault_program("smd_fault_checker", uri),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", done.stdout)}
+
+
+def test_what_a_reader_sees_is_whole_whenever_the_writer_is_killed(s3: str) -> None:
+    dice = random.Random(7)
+    seen = []
+    for run in range(6):
+        uri = f"s3://{s3}/run{run}"
+        for life in range(3):
+            process = subprocess.Popen(
+                fault_program("smd_fault_recorder", uri, "--seed", run * 10 + life),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(dice.uniform(0, 0.4))  # the moment of the kill; nothing depends on it
+            process.kill()
+            process.communicate(timeout=30)
+            seen.append(check_run(uri)["steps"])
+    assert max(seen) > 0
+    last = subprocess.run(
+        fault_program("smd_fault_recorder", uri, "--seed", 99, "--steps", 30),
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=True,
+    )
+    assert "close=ok" in last.stdout
+    state = check_run(uri)
+    assert state["steps"] >= 30
+    assert state["ended"] == 1
