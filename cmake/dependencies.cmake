@@ -6,6 +6,9 @@ find_package(spdlog 1.10 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(simdjson 3 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
+# Older ones sign requests with a query wrongly.
+find_package(CURL 7.88 REQUIRED)
+find_package(pugixml 1.12 REQUIRED)
 
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)

@@ -46,6 +46,19 @@ COLLECTIONS = [
     '{"collections": {"": {}}, "_meta": null}',
     '{"collections": {"a": {"save_config": {"save_interval": 2}}}, "_meta": {"num_workers": 0}}',
 ]
+S3 = [
+    '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    "<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>x="
+    "</NextContinuationToken><Contents><Key>a/b+c%2B1</Key><LastModified>2009-10-12T17:50:30.000Z"
+    "</LastModified><Size>7</Size></Contents><CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>"
+    "</ListBucketResult>",
+    "<Error><Code>InvalidRange</Code><Message>&amp;</Message><ActualObjectSize>7</ActualObjectSize>"
+    "<Region>eu-west-1</Region></Error>",
+    "<InitiateMultipartUploadResult><UploadId>a.b</UploadId></InitiateMultipartUploadResult>",
+    '{"AccessKeyId": "A", "SecretAccessKey": "S", "Token": "T", "Expiration": "2030-01-01T01:00:00Z"}',
+    "[default]\nregion = x\ns3 =\n  endpoint_url = http://a\n[profile b]\naws_access_key_id=1\n",
+    "s3://bucket//a///b/",
+]
 
 
 def payloads(file: bytes):
@@ -95,6 +108,7 @@ def main() -> None:
     write("verify", [index + SEPARATOR + events[:4000] for index, events in list(runs)[:4]])
     write("collections", texts("collections/collections/*/*") + [t.encode() for t in COLLECTIONS])
     write("config", [t.encode() for t in CONFIGS])
+    write("s3", [t.encode() for t in S3])
     write("pattern", [f"{pattern}\n{name}".encode() for pattern, name in PATTERNS])
 
 

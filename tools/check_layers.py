@@ -29,7 +29,9 @@ MODULES: dict[str, Module] = {
     "base": Module((), "errors and results, bytes, checksum, JSON text, log, clock, bounded queue"),
     "types": Module(("base",), "mode, step, worker and tensor names, durability"),
     "tensor": Module(("base",), "element types, views of tensors, widening of small floats"),
-    "storage": Module(("base",), "files of a run behind one interface; one backend per scheme"),
+    "storage": Module(
+        ("base",), "files of a run behind one interface; one backend per scheme; spool"
+    ),
     "reduce": Module(("tensor",), "statistics of a tensor in one pass; one file per kind"),
     "format": Module(("types", "tensor"), "records, index and file names: bytes, no files"),
     "config": Module(("types", "reduce"), "save, reduction and hook configuration; environment"),

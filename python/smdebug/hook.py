@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 
 from smdebug import _core, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
+from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import (
     InvalidCollectionConfiguration,
     SMDebugRuntimeError,
@@ -171,6 +172,7 @@ class BaseHook:
             "default_collections": self.default_collections,
             "default_save_interval": self.default_save_interval,
             "collections": manager,
+            "credentials": botocore_credentials,
         }
 
     def _adopt(self, core: _core.Hook, manager: CollectionManager) -> None:

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "python/src/bindings.h"
+#include "python/src/credentials.h"
 #include "python/src/errors.h"
 #include "python/src/python_log.h"
 #include "python/src/tensor_arg.h"
@@ -73,6 +74,9 @@ smd::HookOptions plumbing(nb::dict arguments) {
       raise("SMDebugValueError", fmt::format("max_queue_bytes must be at least 1, not {}.", limit));
     options.writer.max_queue_bytes = static_cast<size_t>(limit);
   }
+  if (const nb::object credentials = get("credentials"); !credentials.is_none()) {
+    use_credentials_of(options.s3, credentials);
+  }
   if (const nb::object set = get("collections"); !set.is_none()) {
     options.collections = nb::cast<std::shared_ptr<smd::CollectionSet>>(set);
   }
@@ -111,14 +115,32 @@ smd::HookConfig config_from(const nb::dict& arguments) {
   return config;
 }
 
+// Making and destroying a hook may wait for a network or a disk, and for threads that need the GIL.
+template <typename F>
+std::shared_ptr<Hook> make(F&& make_hook) {
+  auto made = [&] {
+    const nb::gil_scoped_release released;
+    return make_hook();
+  }();
+  return {check(std::move(made)).release(), [](Hook* hook) {
+            if (PyGILState_Check() == 0) {
+              delete hook;
+              return;
+            }
+            const nb::gil_scoped_release released;
+            delete hook;
+          }};
+}
+
 std::shared_ptr<Hook> create(nb::dict arguments) {
   smd::HookOptions options = plumbing(arguments);
   options.config = config_from(arguments);
-  return check(Hook::create(std::move(options)));
+  return make([&] { return Hook::create(std::move(options)); });
 }
 
 std::shared_ptr<Hook> from_json(std::optional<std::string> path, nb::dict arguments) {
-  return check(Hook::from_json(std::move(path), plumbing(arguments)));
+  smd::HookOptions options = plumbing(arguments);
+  return make([&] { return Hook::from_json(std::move(path), std::move(options)); });
 }
 
 // Runs f with the GIL released when it moves much memory.

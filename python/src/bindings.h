@@ -10,6 +10,7 @@ void bind_types(nanobind::module_& m);
 void bind_config(nanobind::module_& m);
 void bind_collection(nanobind::module_& m);
 void bind_format(nanobind::module_& m);
+void bind_storage(nanobind::module_& m);
 void bind_hook(nanobind::module_& m);
 void bind_resume(nanobind::module_& m);
 void bind_trial(nanobind::module_& m);

@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   smdebug::bind_config(m);
   smdebug::bind_collection(m);
   smdebug::bind_format(m);
+  smdebug::bind_storage(m);
   smdebug::bind_hook(m);
   smdebug::bind_resume(m);
   smdebug::bind_trial(m);

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import s3_server as s3_server_module
 import smdebug
 from smdebug import singleton
 from smdebug.logger import DuplicateLogFilter, get_logger
@@ -65,3 +67,18 @@ def messages() -> Iterator[Messages]:
     logger.addHandler(handler)
     yield handler
     logger.removeHandler(handler)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[s3_server_module.Server]:
+    """A real S3 server for all tests of the session."""
+    with s3_server_module.running() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: s3_server_module.Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bucket of the test's own; the environment leads to it."""
+    for name, value in s3_server_module.environment(s3_server.url, tmp_path).items():
+        monkeypatch.setenv(name, value)
+    return s3_server.make_bucket(f"bucket-{uuid.uuid4().hex[:12]}")

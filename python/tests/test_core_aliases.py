@@ -167,32 +167,6 @@ def test_a_file_that_is_too_short_says_so(tmp_path: Path) -> None:
     file.close()
 
 
-# ---- S3
-
-
-def test_s3_is_refused_with_a_sentence() -> None:
-    from smdebug.core.access_layer import TSAccessS3
-    from smdebug.core.access_layer.s3handler import ListRequest, ReadObjectRequest, S3Handler
-    from smdebug.core.s3_utils import list_s3_objects
-
-    calls: list[Any] = [
-        lambda: TSAccessS3("bucket", "key"),
-        lambda: list_s3_objects("bucket", "prefix"),
-        lambda: S3Handler.list_prefix(ListRequest("bucket")),
-        lambda: S3Handler.list_prefixes([]),
-        lambda: S3Handler.get_object(ReadObjectRequest("s3://bucket/key")),
-        lambda: S3Handler.get_objects([]),
-        lambda: S3Handler.delete_prefix(path="s3://bucket/key"),
-        lambda: S3Handler.delete_prefixes([]),
-        lambda: access.delete_s3_prefixes("bucket", ["key"]),
-        lambda: access.has_training_ended("s3://bucket/key"),
-        lambda: access.training_has_ended("s3://bucket/key"),
-    ]
-    for call in calls:
-        with pytest.raises(SMDebugNotImplementedError, match="S3"):
-            call()
-
-
 # ---- the end of a job
 
 

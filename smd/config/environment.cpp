@@ -119,29 +119,48 @@ Result<std::optional<ProcessRank>> Environment::process_rank() const {
   return std::optional<ProcessRank>();
 }
 
-Result<double> Environment::number(std::string_view name, double fallback) const {
-  for (const std::string& spelling : {fmt::format("{}{}", kPrefix, name), std::string(name)}) {
-    const auto value = find(spelling);
-    if (!value) continue;
-    const auto parsed = parse<double>(*value);
-    if (!parsed || !std::isfinite(*parsed) || *parsed < 0) {
-      return wrong(spelling, *value, "a number that is not negative");
-    }
-    return *parsed;
+std::optional<std::pair<std::string, std::string_view>> Environment::find_spelled(
+    std::string_view name) const {
+  if (!name.starts_with(kPrefix)) {
+    std::string own = fmt::format("{}{}", kPrefix, name);
+    if (const auto value = find(own)) return std::pair(std::move(own), *value);
   }
-  return fallback;
+  const auto value = find(name);
+  return value ? std::optional(std::pair(std::string(name), *value)) : std::nullopt;
+}
+
+Result<double> Environment::number(std::string_view name, double fallback) const {
+  const auto found = find_spelled(name);
+  if (!found) return fallback;
+  const auto parsed = parse<double>(found->second);
+  if (!parsed || !std::isfinite(*parsed) || *parsed < 0) {
+    return wrong(found->first, found->second, "a number that is not negative");
+  }
+  return *parsed;
 }
 
 Result<int64_t> Environment::whole_number(std::string_view name, int64_t fallback) const {
-  for (const std::string& spelling : {fmt::format("{}{}", kPrefix, name), std::string(name)}) {
-    const auto value = find(spelling);
-    if (!value) continue;
-    const auto parsed = parse<int64_t>(*value);
-    if (!parsed || *parsed < 0)
-      return wrong(spelling, *value, "a whole number that is not negative");
-    return *parsed;
+  const auto found = find_spelled(name);
+  if (!found) return fallback;
+  const auto parsed = parse<int64_t>(found->second);
+  if (!parsed || *parsed < 0) {
+    return wrong(found->first, found->second, "a whole number that is not negative");
   }
-  return fallback;
+  return *parsed;
+}
+
+std::string Environment::spool_directory() const {
+  const std::string cache =
+      path_or("XDG_CACHE_HOME", path_or("HOME", path_or("TMPDIR", "/tmp")) + "/.cache");
+  return path_or("SMDEBUG_SPOOL_DIR", cache + "/smdebug/spool");
+}
+
+Result<double> Environment::spool_drain_secs() const {
+  return number("SMDEBUG_SPOOL_DRAIN_SECS", 60);
+}
+
+Result<int64_t> Environment::spool_max_bytes() const {
+  return whole_number("SMDEBUG_SPOOL_MAX_BYTES", int64_t{4} << 30);
 }
 
 Result<double> Environment::training_end_delay_refresh_secs() const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "smd/base/result.h"
 
@@ -52,6 +53,12 @@ class Environment final {
   // Error when they are not numbers with 0 ≤ rank < size.
   Result<std::optional<ProcessRank>> process_rank() const;
 
+  // For recording to an object store. Where files wait that are not sent yet: SMDEBUG_SPOOL_DIR,
+  // else smdebug/spool below the user's cache folder.
+  std::string spool_directory() const;
+  Result<double> spool_drain_secs() const;  // 60
+  Result<int64_t> spool_max_bytes() const;  // 4 GiB
+
   // For reading. Each is looked up as SMDEBUG_X, then as X.
   Result<double> training_end_delay_refresh_secs() const;  // 1
   Result<int64_t> incomplete_step_wait_window() const;     // 1000
@@ -62,6 +69,8 @@ class Environment final {
   Result<bool> flag(std::string_view name, bool fallback) const;
   Result<double> number(std::string_view name, double fallback) const;
   Result<int64_t> whole_number(std::string_view name, int64_t fallback) const;
+  // {spelling, value} of a variable, with our prefix or without.
+  std::optional<std::pair<std::string, std::string_view>> find_spelled(std::string_view name) const;
 
   Variables variables_;
 };

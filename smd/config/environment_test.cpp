@@ -101,6 +101,17 @@ TEST(Environment, reading_variables_must_be_numbers) {
   }
 }
 
+TEST(Environment, files_wait_in_the_cache_of_the_user_unless_told_otherwise) {
+  EXPECT_EQ(with({{"HOME", "/h"}}).spool_directory(), "/h/.cache/smdebug/spool");
+  EXPECT_EQ(with({{"HOME", "/h"}, {"XDG_CACHE_HOME", "/c"}}).spool_directory(), "/c/smdebug/spool");
+  EXPECT_EQ(with({{"SMDEBUG_SPOOL_DIR", "/s"}, {"XDG_CACHE_HOME", "/c"}}).spool_directory(), "/s");
+  EXPECT_EQ(*Environment().spool_drain_secs(), 60);
+  EXPECT_EQ(*Environment().spool_max_bytes(), int64_t{4} << 30);
+  EXPECT_EQ(*with({{"SMDEBUG_SPOOL_DRAIN_SECS", "1.5"}}).spool_drain_secs(), 1.5);
+  EXPECT_EQ(*with({{"SPOOL_DRAIN_SECS", "1.5"}}).spool_drain_secs(), 60);
+  EXPECT_FALSE(with({{"SMDEBUG_SPOOL_MAX_BYTES", "1 GB"}}).spool_max_bytes().ok());
+}
+
 TEST(Environment, reads_the_process) {
   ASSERT_EQ(setenv("SMD_ENVIRONMENT_TEST", "a=b", 1), 0);
   EXPECT_EQ(Environment::of_process().find("SMD_ENVIRONMENT_TEST"), "a=b");

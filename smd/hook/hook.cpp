@@ -10,6 +10,7 @@
 #include "smd/base/nearest.h"
 #include "smd/format/file_name.h"
 #include "smd/format/tensor_record.h"
+#include "smd/hook/destination.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
 #include "smd/writer/sinks/original.h"
@@ -80,15 +81,14 @@ Status Hook::initialize() {
   HookConfig& config = options_.config;
   SMD_RETURN_IF_ERROR(options_.environment.strict());
   if (!storage_) {
-    SMD_TRY(storage_, storage::open_storage(config.out_dir));
+    SMD_TRY(Destination place,
+            open_destination(config.out_dir, {.environment = options_.environment,
+                                              .s3 = options_.s3,
+                                              .writes = !config.dry_run}));
+    storage_ = std::move(place.storage);
+    spool_ = std::move(place.spool);
   }
-  if (storage_->stat(format::kEndMarker).ok()) {
-    return Error{
-        ErrorCode::closed,
-        fmt::format("The output directory already holds a finished job; choose another one or "
-                    "remove it: {}",
-                    storage_->name())};
-  }
+  SMD_RETURN_IF_ERROR(check_unfinished(*storage_, *options_.log));
 
   std::vector<std::string>& include = plan_options_.include_collections;
   for (const std::string& name : config.include_collections) add_unique(include, name);
@@ -184,10 +184,13 @@ Status Hook::start() {
     return {};
   }
   if (options_.config.dry_run) return {};
+  // Closing the spool does more than the sink's sync could, and with a longer patience.
+  const bool at_close = spool_ && options_.config.durable == Durability::close;
+  const Durability durable = at_close ? Durability::off : options_.config.durable;
   writer_ = std::make_unique<Writer>(original_sink({.storage = storage_,
                                                     .worker = worker_to_file_name(worker_.name),
-                                                    .exclusive = worker_.count == 1,
-                                                    .durable = options_.config.durable}),
+                                                    .exclusive = worker_.count == 1 && !spool_,
+                                                    .durable = durable}),
                                      options_.writer);
   return {};
 }
@@ -334,6 +337,11 @@ void Hook::report_writer_error() {
   // In strict mode close() gives the same error back.
   if (error) (void)guard_.handle("Writing", std::move(*error));
   if (guard_.disabled()) recording_ = false;
+  if (!spool_) return;
+  if (const auto unsent = spool_->take_error()) {
+    warn_once(fmt::format("Sending to {} does not work at the moment; files wait in {}. {}",
+                          spool_->name(), spool_->directory(), unsent->message));
+  }
 }
 
 bool Hook::wants(std::string_view name) {
@@ -602,7 +610,10 @@ Status Hook::close(const CloseOptions& options) {
   recording_ = false;
   saving_ = false;
   watching_ = false;
-  if (!writer_) return status;
+  if (!writer_) {
+    Status sent = close_spool();
+    return status.ok() ? std::move(sent) : std::move(status);
+  }
   export_collections();
   if (!options_.environment.in_sagemaker()) {
     const bool all = options_.config.include_workers == IncludeWorkers::all;
@@ -610,7 +621,13 @@ Status Hook::close(const CloseOptions& options) {
                       .wait_for_others = options.at_exit && worker_.name == worker_.chief});
   }
   if (Status closed = writer_->close(); !closed.ok()) status = std::move(closed);
+  Status sent = close_spool();
+  if (sent.ok()) return status;
+  if (status.ok()) return sent;
+  options_.log->error(sent.error().message);
   return status;
 }
+
+Status Hook::close_spool() { return spool_ ? spool_->close() : Status(); }
 
 }  // namespace smd

@@ -34,6 +34,8 @@
 #include "smd/hook/scalar_board.h"
 #include "smd/hook/step_clock.h"
 #include "smd/reduce/reduce.h"
+#include "smd/storage/s3/options.h"
+#include "smd/storage/spool.h"
 #include "smd/storage/storage.h"
 #include "smd/tensor/tensor_view.h"
 #include "smd/writer/writer.h"
@@ -62,6 +64,8 @@ struct HookOptions {
   Environment environment = Environment::of_process();
   // Empty: what config.out_dir names.
   std::shared_ptr<storage::Storage> storage;
+  // For a place s3://bucket/prefix. The environment says the rest.
+  storage::S3Options s3{.deadline = std::chrono::seconds(5)};
   // Empty: a new set. What it holds already stays as it is; built-in collections are added.
   std::shared_ptr<CollectionSet> collections;
 };
@@ -138,7 +142,8 @@ class Hook final {
   // Writes the collections file now, before the first step is saved or after it has changed.
   Status write_collections();
 
-  // Ends the last step, writes the collections and the end marker, and waits for the writer.
+  // Ends the last step, writes the collections and the end marker, and waits for the writer and,
+  // for at most SMDEBUG_SPOOL_DRAIN_SECS, until everything has reached an object store.
   // The first error of the hook's life, if any. The second call does nothing.
   struct CloseOptions {
     bool at_exit = false;  // the process is ending: do not wait for other workers for long
@@ -168,6 +173,7 @@ class Hook final {
   void export_collections();
   void save_resume_state();
   void report_writer_error();
+  Status close_spool();
   void report_unseen_watches();
   Status check_usable() const;
 
@@ -185,6 +191,7 @@ class Hook final {
 
   HookOptions options_;
   std::shared_ptr<storage::Storage> storage_;
+  std::shared_ptr<storage::Spool> spool_;  // storage_, if it is one
   std::shared_ptr<CollectionSet> collections_;
   SavePlanOptions plan_options_;
   std::unique_ptr<ResumeFile> resume_file_;  // of a job that may be interrupted

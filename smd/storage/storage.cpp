@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "smd/storage/backends/s3.h"
+
 namespace smd::storage {
 
 Result<Bytes> read_all(Storage& storage, std::string_view path) {
@@ -31,13 +33,19 @@ Status check_path(std::string_view path) {
   return {};
 }
 
+bool is_object_store(std::string_view uri) { return uri.starts_with("s3:/"); }
+
 Result<std::shared_ptr<Storage>> open_storage(std::string_view uri) {
-  const size_t scheme = uri.find("://");
-  if (scheme != std::string_view::npos) {
-    return Error{
-        ErrorCode::unsupported,
-        fmt::format("'{}' cannot be used: this version stores runs in local directories only.",
-                    uri)};
+  return open_storage(uri, S3Options());
+}
+
+Result<std::shared_ptr<Storage>> open_storage(std::string_view uri, const S3Options& options) {
+  if (is_object_store(uri)) return s3_storage(uri, options);
+  if (uri.find("://") != std::string_view::npos) {
+    return Error{ErrorCode::unsupported,
+                 fmt::format("'{}' cannot be used: runs are stored in local directories and at "
+                             "s3://bucket/prefix.",
+                             uri)};
   }
   if (uri.empty()) {
     return Error{ErrorCode::invalid_argument, "The output directory must not be empty."};

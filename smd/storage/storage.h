@@ -65,6 +65,8 @@ class Storage {
   // A small file in one go. With if_absent, false means that it exists already.
   virtual Result<bool> put(std::string_view path, ByteSpan content, Put when,
                            const CreateOptions& options) = 0;
+  // not_found if there is no such file; an object store may say so only when the file is first
+  // used.
   virtual Result<std::unique_ptr<ReadFile>> open(std::string_view path) = 0;
   // not_found if there is no such file.
   virtual Result<FileInfo> stat(std::string_view path) = 0;
@@ -92,8 +94,13 @@ Result<Bytes> read_all(Storage& storage, std::string_view path);
 // Error if a path could leave the root: absolute, empty, or with "." or ".." parts.
 Status check_path(std::string_view path);
 
-// A local directory (created when the first file is) or, later, other schemes.
+// A local directory (created when the first file is) or s3://bucket/prefix.
 Result<std::shared_ptr<Storage>> open_storage(std::string_view uri);
+// The same, with what an object store needs; see smd/storage/s3/options.h.
+struct S3Options;
+Result<std::shared_ptr<Storage>> open_storage(std::string_view uri, const S3Options& options);
+// Whether the text names a place in an object store, rightly or wrongly spelled.
+bool is_object_store(std::string_view uri);
 
 std::shared_ptr<Storage> local_storage(std::string root);
 // In this process only, for tests.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "smd/base/bounded_queue.h"
+#include "smd/base/signals_blocked.h"
 
 namespace smd {
 namespace {
@@ -20,20 +20,6 @@ constexpr size_t kWarmBlocks = 8;
 constexpr std::chrono::microseconds kBlockPatience{2000};
 // A batch is handed over when it reaches this size, long before a step ends.
 constexpr size_t kBatchBytes = kBlockBytes;
-
-// Signals belong to the threads of the program that we are a guest in.
-class SignalsBlocked final {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 

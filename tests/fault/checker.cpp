@@ -1,7 +1,7 @@
 // Reads a directory that a recorder wrote, as a reader would, and compares every value with the
 // scenario.
 //
-//   smd_fault_checker DIR
+//   smd_fault_checker DIR|s3://bucket/prefix
 //
 // Prints "steps=N first=A last=B ended=0|1 collections=0|1"; problems go to stderr, exit status 1.
 
@@ -100,7 +100,12 @@ Status check_step(storage::Storage& storage, const std::string& path) {
 }
 
 int run(const std::string& dir) {
-  const auto storage = storage::local_storage(dir);
+  const auto opened = storage::open_storage(dir);
+  if (!opened.ok()) {
+    fmt::print(stderr, "{}\n", opened.error().message);
+    return 2;
+  }
+  const auto& storage = *opened;
   int problems = 0;
   auto note = [&](const std::string& path, const Error& error) {
     ++problems;

@@ -13,9 +13,8 @@ def verify_and_get_out_dir(out_dir: str | None) -> str:
     """The directory with `~` expanded. SMDebugRuntimeError if it holds a finished job."""
     if out_dir is None:
         raise RuntimeError("out_dir is needed: a directory for the recorded run.")
-    if is_s3(out_dir)[0]:
-        return out_dir
-    out_dir = os.path.expanduser(out_dir)
+    if not is_s3(out_dir)[0]:
+        out_dir = os.path.expanduser(out_dir)
     if check_dir_exists(out_dir):
         raise SMDebugRuntimeError(f"The output directory already holds a finished job: {out_dir}")
     return out_dir

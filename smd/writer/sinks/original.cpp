@@ -183,8 +183,9 @@ class OriginalSink final : public Sink {
     if (admitted_) return {};
     if (options_.exclusive) SMD_RETURN_IF_ERROR(claim_.acquire());
     SMD_RETURN_IF_ERROR(options_.storage->remove(ended_file_name()));  // of an earlier run
-    SMD_TRY(const auto earlier, options_.storage->list("index", ""));
-    resuming_ = !earlier.empty();
+    // A store that cannot be asked now may hold steps.
+    const auto earlier = options_.storage->list("index", "");
+    resuming_ = !earlier.ok() || !earlier->empty();
     admitted_ = true;
     return {};
   }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 
 from smdebug._core import END_MARKER, in_sagemaker
 from smdebug.core.access_layer.file import TSAccessFile
-from smdebug.core.access_layer.s3 import refuse_s3
+from smdebug.core.access_layer.s3 import TSAccessS3, bucket_of
+from smdebug.core.access_layer.s3handler import DeleteRequest, S3Handler
 from smdebug.core.utils import is_s3
 
 END_OF_JOB_FILENAME = END_MARKER
@@ -20,8 +22,12 @@ def training_has_ended(trial_prefix: str) -> None:
     """Marks the job as ended, except in SageMaker, which has its own way."""
     if in_sagemaker():
         return
-    _refuse(trial_prefix)
-    TSAccessFile(os.path.join(trial_prefix, END_OF_JOB_FILENAME), "w").close()
+    path = os.path.join(trial_prefix, END_OF_JOB_FILENAME)
+    on_s3, bucket, key = is_s3(path)
+    if on_s3:
+        TSAccessS3(bucket or "", key or "", binary=False).close()
+    else:
+        TSAccessFile(path, "w").close()
 
 
 def has_training_ended(trial_prefix: str) -> bool:
@@ -29,7 +35,9 @@ def has_training_ended(trial_prefix: str) -> bool:
 
 
 def file_exists(file_path: str) -> bool:
-    _refuse(file_path)
+    on_s3, bucket, key = is_s3(file_path)
+    if on_s3:
+        return bucket_of(bucket or "").exists(re.sub("/+", "/", key or ""))
     return os.path.exists(file_path)
 
 
@@ -39,7 +47,10 @@ def check_dir_exists(path: str) -> bool:
 
 
 def delete_s3_prefixes(bucket: str, keys: str | list[str]) -> None:
-    refuse_s3(f"s3://{bucket}")
+    """Deletes every object whose key begins with one of these."""
+    S3Handler.delete_prefixes(
+        [DeleteRequest(bucket, key) for key in (keys if isinstance(keys, list) else [keys])]
+    )
 
 
 def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
@@ -54,17 +65,19 @@ def is_rule_signalled_gracetime_passed(trial_prefix: str) -> bool:
     if not file_exists(path):
         return False
     try:
-        with open(path, encoding="utf-8") as file:
-            signalled = float(file.read())
+        signalled = float(_text_of(path))
         grace_time = float(os.getenv(_ENV_GRACE_TIME, DEFAULT_GRACETIME_FOR_RULE_STOP_SEC))
     except ValueError:
         return True
     return time.time() > signalled + grace_time
 
 
-def _refuse(path: str) -> None:
-    if is_s3(path)[0]:
-        refuse_s3(path)
+def _text_of(path: str) -> str:
+    on_s3, bucket, key = is_s3(path)
+    if on_s3:
+        return bucket_of(bucket or "").get(key or "").decode("utf-8")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 __all__ = [

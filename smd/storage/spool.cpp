@@ -1,0 +1,404 @@
+#include "smd/storage/spool.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "smd/base/signals_blocked.h"
+#include "smd/storage/copy.h"
+#include "smd/storage/spool_directory.h"
+
+namespace smd::storage {
+namespace {
+// How long the thread may take to notice that it shall end.
+constexpr std::chrono::seconds kFarewell{5};
+}  // namespace
+
+struct Spool::Shared {
+  // Something to be done at the destination.
+  struct Job {
+    std::string path;
+    uint64_t bytes = 0;  // held for it in the directory
+    bool removal = false;
+  };
+
+  Shared(SpoolOptions o, std::shared_ptr<Storage> r, SpoolDirectory d)
+      : options(std::move(o)),
+        remote(std::move(r)),
+        directory(std::move(d)),
+        local(local_storage(directory.files())),
+        removed(local_storage(directory.removed())) {}
+
+  const SpoolOptions options;
+  const std::shared_ptr<Storage> remote;
+  SpoolDirectory directory;
+  const std::shared_ptr<Storage> local;
+  // Names of files to be removed, so that whoever takes the directory over knows.
+  const std::shared_ptr<Storage> removed;
+  std::atomic<bool> has_new_error = false;
+
+  mutable std::mutex mutex;  // guards everything below
+  std::condition_variable changed;
+  std::deque<Job> jobs;
+  uint64_t first_number = 0;               // of jobs.front()
+  std::map<std::string, uint64_t> latest;  // path → number of its last job
+  uint64_t held_bytes = 0;                 // of jobs and of files that are being written
+  std::optional<Error> new_error;
+  std::string last_message;
+  bool failing = false;  // since the last file that was sent
+  bool started = false;
+  bool stopping = false;
+  bool finished = false;
+
+  // Needs the mutex.
+  void enqueue(Job job) {
+    const uint64_t number = first_number + jobs.size();
+    const auto [known, added] = latest.try_emplace(job.path, number);
+    if (!added) {
+      // The file was replaced or removed before it was sent: there is nothing to send any more.
+      held_bytes -=
+          std::exchange(jobs[std::exchange(known->second, number) - first_number].bytes, 0);
+    }
+    jobs.push_back(std::move(job));
+  }
+
+  // Needs the mutex. The file that waits under this name; nullptr: none does.
+  const Job* waiting(std::string_view path) const {
+    const auto found = latest.find(std::string(path));
+    return found == latest.end() ? nullptr : &jobs[found->second - first_number];
+  }
+
+  // Needs the mutex.
+  void start(const std::shared_ptr<Shared>& self) {
+    if (started || stopping) return;
+    const SignalsBlocked inherited_by_the_thread;
+    std::thread(&Spool::run, self).detach();
+    started = true;
+  }
+
+  // False: there is no room.
+  bool reserve(uint64_t bytes) {
+    std::lock_guard lock(mutex);
+    if (held_bytes + bytes > options.max_bytes) return false;
+    held_bytes += bytes;
+    return true;
+  }
+  void release(uint64_t bytes) {
+    std::lock_guard lock(mutex);
+    held_bytes -= bytes;
+  }
+
+  Error full() const {
+    std::lock_guard lock(mutex);
+    return {ErrorCode::io,
+            fmt::format("The spool is full: {} bytes wait to be sent to {}, and {} are allowed. {}",
+                        held_bytes, remote->name(), options.max_bytes, last_message)};
+  }
+
+  // Needs the mutex.
+  void report(Error error) {
+    last_message = error.message;
+    if (std::exchange(failing, true)) return;
+    new_error = std::move(error);
+    has_new_error = true;
+  }
+};
+
+// A file of the directory; counts its bytes, and queues it when it is committed.
+class Spool::File final : public WriteFile {
+ public:
+  File(std::shared_ptr<Shared> shared, std::string path, std::unique_ptr<WriteFile> file)
+      : shared_(std::move(shared)), path_(std::move(path)), file_(std::move(file)) {}
+  ~File() override {
+    if (!committed_) shared_->release(bytes_);
+  }
+
+  Status append(std::span<const ByteSpan> pieces) override {
+    uint64_t bytes = 0;
+    for (const ByteSpan piece : pieces) bytes += piece.size();
+    if (!shared_->reserve(bytes)) return shared_->full();
+    bytes_ += bytes;
+    return file_->append(pieces);
+  }
+  void expect(uint64_t bytes) override { file_->expect(bytes); }
+  Status commit() override {
+    // Under the lock, so that an older file of this name is not removed when it has been sent.
+    std::lock_guard lock(shared_->mutex);
+    SMD_RETURN_IF_ERROR(file_->commit());
+    committed_ = true;
+    shared_->enqueue({.path = path_, .bytes = bytes_});
+    shared_->start(shared_);
+    shared_->changed.notify_all();
+    return {};
+  }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+  const std::string path_;
+  const std::unique_ptr<WriteFile> file_;
+  uint64_t bytes_ = 0;
+  bool committed_ = false;
+};
+
+Spool::Spool(std::string directory, std::shared_ptr<Shared> shared)
+    : directory_(std::move(directory)), shared_(std::move(shared)) {}
+
+Result<std::shared_ptr<Spool>> Spool::open(std::shared_ptr<Storage> remote, SpoolOptions options) {
+  SMD_TRY(SpoolDirectory directory, SpoolDirectory::claim(options.root, remote->name()));
+  auto shared =
+      std::make_shared<Shared>(std::move(options), std::move(remote), std::move(directory));
+  SMD_TRY(const auto removed, shared->removed->list("", ""));
+  SMD_TRY(auto left, shared->local->list("", ""));
+  std::stable_sort(left.begin(), left.end(), [](const FileInfo& a, const FileInfo& b) {
+    return arrival_rank(a.path) < arrival_rank(b.path);
+  });
+  {
+    std::lock_guard lock(shared->mutex);
+    // First of all: an index that was to go must not point into data that is new.
+    for (const FileInfo& file : removed) shared->enqueue({.path = file.path, .removal = true});
+    for (const FileInfo& file : left) {
+      const auto bytes = static_cast<uint64_t>(file.size_bytes);
+      shared->held_bytes += bytes;
+      shared->enqueue({.path = file.path, .bytes = bytes});
+    }
+    if (!shared->jobs.empty()) shared->start(shared);
+  }
+  std::string files = shared->directory.files();
+  return std::shared_ptr<Spool>(new Spool(std::move(files), std::move(shared)));
+}
+
+Spool::~Spool() {
+  if (guard_.in_owner()) {
+    stop();
+  } else {
+    // Its thread does not exist here, and may hold the mutex for ever.
+    (void)new std::shared_ptr<Shared>(shared_);
+  }
+}
+
+void Spool::run(std::shared_ptr<Shared> shared) {
+  pthread_setname_np(pthread_self(), "smdebug-upload");
+  RetrySchedule schedule(shared->options.retry);
+  std::unique_lock lock(shared->mutex);
+  while (true) {
+    shared->changed.wait(lock, [&] { return shared->stopping || !shared->jobs.empty(); });
+    if (shared->stopping) break;
+    const Shared::Job job = shared->jobs.front();
+    const uint64_t number = shared->first_number;
+    const auto is_latest = [&] { return shared->latest.at(job.path) == number; };
+    // What was replaced before it was sent needs no sending. What was to be removed must go, even
+    // if it comes again: files that were committed in between count on it.
+    const auto matters = [&] { return job.removal || is_latest(); };
+    Status done;
+    if (matters()) {
+      lock.unlock();
+      if (job.removal) {
+        done = shared->remote->remove(job.path);
+      } else if (auto sent = copy_file(*shared->local, *shared->remote, job.path); !sent.ok()) {
+        done = std::move(sent.error());
+      }
+      lock.lock();
+    }
+    if (!done.ok() && matters()) {
+      const bool vanished = done.error().code == ErrorCode::not_found && !job.removal &&
+                            !shared->local->stat(job.path).ok();
+      if (done.error().code != ErrorCode::closed) shared->report(std::move(done.error()));
+      if (!vanished) {
+        shared->changed.wait_for(lock, schedule.next(), [&] { return shared->stopping; });
+        continue;
+      }
+    }
+    schedule.reset();
+    if (done.ok()) shared->failing = false;
+    // What cannot be removed here is sent or removed there once more, which changes nothing.
+    if (job.removal) (void)shared->removed->remove(job.path);
+    if (is_latest()) {
+      shared->latest.erase(job.path);
+      if (!job.removal) (void)shared->local->remove(job.path);
+    }
+    shared->held_bytes -= shared->jobs.front().bytes;
+    shared->jobs.pop_front();
+    ++shared->first_number;
+    shared->changed.notify_all();
+  }
+  shared->finished = true;
+  shared->changed.notify_all();
+}
+
+Status Spool::check_owner() const {
+  if (guard_.in_owner()) return {};
+  return Error{ErrorCode::closed, "A forked child cannot use the spool of its parent."};
+}
+
+Spool::Pending Spool::pending() const {
+  if (!guard_.in_owner()) return {};
+  std::lock_guard lock(shared_->mutex);
+  Pending pending;
+  for (const auto& [path, number] : shared_->latest) {
+    const Shared::Job& job = shared_->jobs[number - shared_->first_number];
+    if (job.removal) continue;
+    ++pending.files;
+    pending.bytes += job.bytes;
+  }
+  return pending;
+}
+
+std::optional<Error> Spool::take_error() {
+  if (!shared_->has_new_error.exchange(false) || !guard_.in_owner()) return std::nullopt;
+  std::lock_guard lock(shared_->mutex);
+  return std::exchange(shared_->new_error, std::nullopt);
+}
+
+Status Spool::drain() {
+  {
+    std::unique_lock lock(shared_->mutex);
+    const auto is_empty = [&] { return shared_->jobs.empty() || shared_->stopping; };
+    shared_->changed.wait_for(lock, shared_->options.drain_timeout, is_empty);
+    if (shared_->jobs.empty()) return {};
+  }
+  const Pending left = pending();
+  std::lock_guard lock(shared_->mutex);
+  const std::string reason =
+      shared_->last_message.empty() ? "" : fmt::format(" {}", shared_->last_message);
+  return Error{
+      ErrorCode::io,
+      fmt::format("{} file{} with {} bytes could not be sent to {} within {} s and wait in {}; "
+                  "the command 'smdebug sync {} {}' sends them.{}",
+                  left.files, left.files == 1 ? "" : "s", left.bytes, shared_->remote->name(),
+                  shared_->options.drain_timeout.count() / 1000, directory_, directory_,
+                  shared_->remote->name(), reason)};
+}
+
+void Spool::stop() {
+  std::unique_lock lock(shared_->mutex);
+  if (shared_->stopping) return;
+  shared_->stopping = true;
+  shared_->options.interrupt->set();
+  shared_->changed.notify_all();
+  if (shared_->started) {
+    const bool ended =
+        shared_->changed.wait_for(lock, kFarewell, [&] { return shared_->finished; });
+    if (!ended) return;  // the thread keeps the directory, until the process ends
+  }
+  shared_->directory.release(shared_->jobs.empty());
+}
+
+Status Spool::close() {
+  SMD_RETURN_IF_ERROR(check_owner());
+  if (closed_) return {};
+  closed_ = true;
+  Status drained = drain();
+  // What is left must survive the machine, too: nobody else has it.
+  if (!drained.ok()) (void)shared_->local->sync();
+  stop();
+  return drained;
+}
+
+std::string Spool::name() const { return shared_->remote->name(); }
+
+Result<std::unique_ptr<WriteFile>> Spool::create(std::string_view path,
+                                                 const CreateOptions& options) {
+  SMD_RETURN_IF_ERROR(check_owner());
+  SMD_TRY(auto file, shared_->local->create(path, options));
+  if (!shared_->reserve(1)) return shared_->full();
+  shared_->release(1);
+  return std::unique_ptr<WriteFile>(
+      std::make_unique<File>(shared_, std::string(path), std::move(file)));
+}
+
+Result<bool> Spool::put(std::string_view path, ByteSpan content, Put when,
+                        const CreateOptions& options) {
+  SMD_RETURN_IF_ERROR(check_owner());
+  if (when == Put::if_absent) {
+    {
+      std::lock_guard lock(shared_->mutex);
+      const Shared::Job* job = shared_->waiting(path);
+      if (job != nullptr && !job->removal) return false;
+    }
+    return shared_->remote->put(path, content, when, options);
+  }
+  // Small, and never refused: an index or a marker without room would lose what is there already.
+  std::lock_guard lock(shared_->mutex);
+  SMD_RETURN_IF_ERROR(shared_->local->put(path, content, when, options));
+  shared_->held_bytes += content.size();
+  shared_->enqueue({.path = std::string(path), .bytes = content.size()});
+  shared_->start(shared_);
+  shared_->changed.notify_all();
+  return true;
+}
+
+Result<std::unique_ptr<ReadFile>> Spool::open(std::string_view path) {
+  SMD_RETURN_IF_ERROR(check_owner());
+  {
+    std::lock_guard lock(shared_->mutex);
+    if (const Shared::Job* job = shared_->waiting(path)) {
+      if (!job->removal) return shared_->local->open(path);
+      return Error{ErrorCode::not_found, fmt::format("There is no file: {}", path)};
+    }
+  }
+  return shared_->remote->open(path);
+}
+
+Result<FileInfo> Spool::stat(std::string_view path) {
+  SMD_RETURN_IF_ERROR(check_owner());
+  {
+    std::lock_guard lock(shared_->mutex);
+    if (const Shared::Job* job = shared_->waiting(path)) {
+      if (!job->removal) return shared_->local->stat(path);
+      return Error{ErrorCode::not_found, fmt::format("There is no file: {}", path)};
+    }
+  }
+  return shared_->remote->stat(path);
+}
+
+Result<std::vector<FileInfo>> Spool::list(std::string_view folder, std::string_view start_after) {
+  SMD_RETURN_IF_ERROR(check_owner());
+  // First what waits: a file that is sent meanwhile is then seen at least once.
+  std::map<std::string, std::optional<FileInfo>> waiting;
+  const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
+  {
+    std::lock_guard lock(shared_->mutex);
+    for (auto it = shared_->latest.lower_bound(prefix);
+         it != shared_->latest.end() && it->first.starts_with(prefix); ++it) {
+      if (it->first <= start_after) continue;
+      const Shared::Job& job = shared_->jobs[it->second - shared_->first_number];
+      auto& entry = waiting[it->first];
+      if (job.removal) continue;
+      SMD_TRY(entry, shared_->local->stat(it->first));
+    }
+  }
+  SMD_TRY(const auto there, shared_->remote->list(folder, start_after));
+  for (const FileInfo& file : there) waiting.try_emplace(file.path, file);
+  std::vector<FileInfo> files;
+  files.reserve(waiting.size());
+  for (auto& [path, info] : waiting) {
+    if (info) files.push_back(std::move(*info));
+  }
+  return files;
+}
+
+Status Spool::remove(std::string_view path) {
+  SMD_RETURN_IF_ERROR(check_owner());
+  std::lock_guard lock(shared_->mutex);
+  SMD_RETURN_IF_ERROR(shared_->removed->put(path, {}, Put::always, {}));
+  SMD_RETURN_IF_ERROR(shared_->local->remove(path));
+  shared_->enqueue({.path = std::string(path), .removal = true});
+  shared_->start(shared_);
+  shared_->changed.notify_all();
+  return {};
+}
+
+Status Spool::sync() {
+  SMD_RETURN_IF_ERROR(check_owner());
+  return drain();
+}
+
+}  // namespace smd::storage
