@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from smdebug import _core
 from smdebug._core import ModeKeys
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
+from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import (
     MissingCollectionFiles,
     NoMoreData,
@@ -67,8 +68,9 @@ class Trial:
         self._collection_manager = CollectionManager()
         self._collections_revision = -1
         begin, end = self.range_steps
+        self._storage = _core.Storage.open(path, credentials=botocore_credentials)
         self._core = _core.Trial.open(
-            path,
+            self._storage,
             begin=begin or 0,
             end=end,
             check=check,

@@ -10,12 +10,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <map>
-#include <mutex>
-
 #include "python/src/bindings.h"
 #include "python/src/credentials.h"
 #include "python/src/errors.h"
+#include "python/src/storage_arg.h"
 #include "smd/storage/s3/bucket.h"
 #include "smd/storage/storage.h"
 #include "smd/storage/sync.h"
@@ -25,27 +23,6 @@ namespace {
 
 using namespace smd::storage;  // NOLINT: everything here is about it
 
-// Requests by kind. Thread-safe.
-class RequestCounter final {
- public:
-  void add(std::string_view kind) {
-    std::lock_guard lock(mutex_);
-    ++counts_[std::string(kind)];
-  }
-  std::map<std::string, int64_t> counts() const {
-    std::lock_guard lock(mutex_);
-    return counts_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::map<std::string, int64_t> counts_;  // guarded by mutex_
-};
-
-struct PyStorage {
-  std::shared_ptr<Storage> storage;
-  std::shared_ptr<RequestCounter> counter;
-};
 struct PyBucket {
   std::shared_ptr<S3Bucket> bucket;
   std::shared_ptr<RequestCounter> counter;

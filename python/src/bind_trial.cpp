@@ -14,6 +14,7 @@
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
 #include "python/src/python_log.h"
+#include "python/src/storage_arg.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/collection/pattern.h"
@@ -35,7 +36,7 @@ using smd::StepRow;
 using smd::Trial;
 using nb::literals::operator""_a;
 
-std::shared_ptr<Trial> open(const std::string& path, Step begin, std::optional<Step> end,
+std::shared_ptr<Trial> open(const PyStorage& storage, Step begin, std::optional<Step> end,
                             bool check_payloads, nb::callable log) {
   const auto environment = smd::Environment::of_process();
   smd::TrialOptions options{.range = {.begin = begin, .end = end},
@@ -45,7 +46,7 @@ std::shared_ptr<Trial> open(const std::string& path, Step begin, std::optional<S
                             .log = std::make_shared<PythonLog>(std::move(log))};
   smd::Result<std::unique_ptr<Trial>> trial = [&] {
     const nb::gil_scoped_release released;
-    return Trial::open(path, options);
+    return Trial::open(storage.storage, options);
   }();
   return check(std::move(trial));
 }
@@ -236,7 +237,7 @@ nb::object series(Trial& trial, const std::string& name, const std::string& redu
 
 void bind_trial(nb::module_& m) {
   nb::class_<Trial>(m, "Trial", "A recorded run, finished or growing.")
-      .def_static("open", &open, nb::arg("path"), nb::arg("begin"), nb::arg("end").none(),
+      .def_static("open", &open, nb::arg("storage"), nb::arg("begin"), nb::arg("end").none(),
                   nb::arg("check"), nb::arg("log"))
       .def_prop_ro("place", &Trial::name)
       .def(

@@ -106,6 +106,7 @@ class S3Storage final : public Storage {
       : bucket_(std::move(bucket)), place_(std::move(place)) {}
 
   std::string name() const override { return place_.text(); }
+  bool is_remote() const override { return true; }
 
   Result<std::unique_ptr<WriteFile>> create(std::string_view path, const CreateOptions&) override {
     SMD_RETURN_IF_ERROR(check_path(path));

@@ -103,7 +103,7 @@ class OriginalSource final : public Source {
     }
     // What comes before the last complete step was read or is given up on; only a first look, or
     // one after missed messages, goes through everything.
-    std::string start = watch_ != nullptr || read_.empty() ? "" : token(staging);
+    std::string start = watch_ != nullptr || !std::exchange(listed_, true) ? "" : token(staging);
     // On remote storages one listing tells of the end marker, too, as its name comes after.
     if (remote && start.empty()) start = kIndexFolder;
     SMD_TRY(const auto files, options_.storage->list(remote ? "" : kIndexFolder, start));
@@ -161,6 +161,7 @@ class OriginalSource final : public Source {
   internal::RecordReader reader_;
   std::mutex watch_mutex_;
   std::shared_ptr<storage::Watch> watch_;  // set under watch_mutex_, by refresh() alone
+  bool listed_ = false;                    // everything, once
   std::set<std::string> read_;             // index files, where nothing reports new ones
   std::set<std::string> broken_;           // to be tried again
   std::set<std::string> reported_;         // those that were told of
