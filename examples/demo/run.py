@@ -16,12 +16,11 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 try:
-    from smdebug import _core
+    import smdebug
 except ImportError as error:
     sys.exit(f"smdebug is not installed ({error}). Try: pip install .")
 
@@ -36,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy_mlp
 
-GRADIENT_NORM = re.compile(r"^smdebug/reductions/l2/gradient/(.+)/weight$")
+GRADIENT = re.compile(r"^gradient/(.+)/weight$")
 # A gradient this much smaller than that of the typical layer teaches nothing.
 VANISHED = 1e-4
 COLUMNS = 11
@@ -54,21 +53,17 @@ class Finding:
     step: int
 
 
-def records(run: Path) -> Iterator[_core.EventRecord]:
-    """Every saved tensor of a run, step by step: an index file says where each record lies."""
-    for path in sorted(run.glob("index/*/*.json")):
-        index = _core.parse_index(path.read_text(encoding="utf-8"), str(path))
-        for _, offset, length in index["tensors"]:
-            yield _core.read_record(str(run / index["event_file"]), offset, length)
-
-
 def gradient_table(run: Path) -> Table:
-    """layer → step → l2 norm of the gradient of its weights, layers in the order of recording."""
+    """layer → step → l2 norm of the gradient of its weights."""
+    trial = smdebug.create_trial(run)
     table: Table = {}
-    for record in records(run):
-        name = GRADIENT_NORM.match(record.name)
-        if name:
-            table.setdefault(name[1], {})[record.step] = float(record.value[0])
+    # From the input to the output; the blocks between them have numbers.
+    order = {"gradient/input/weight": 0, "gradient/output/weight": 2}
+    names = trial.tensor_names(regex=GRADIENT.pattern)
+    for name in sorted(names, key=lambda name: (order.get(name, 1), name)):
+        steps, norms = trial.tensor(name).series("l2")
+        layer = GRADIENT.match(name)[1]
+        table[layer] = dict(zip(steps.tolist(), norms.tolist(), strict=True))
     return table
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import smdebug
 
 pytest.importorskip("smdebug._core")
 
@@ -54,14 +55,13 @@ def test_names_the_sick_layer_and_keeps_the_run(tmp_path):
 
 def test_the_example_saves_whole_weights_at_the_first_step_only(tmp_path):
     demo.numpy_mlp.train(tmp_path, 6)
-    raw = [(r.step, r.value.shape) for r in demo.records(tmp_path) if r.name == "block1/weight"]
-    assert raw == [(0, (32, 32))]
-    steps = {
-        r.step for r in demo.records(tmp_path) if r.name == "smdebug/reductions/std/block1/weight"
-    }
-    assert steps == {0, 2, 4}
-    losses = [r.step for r in demo.records(tmp_path) if r.name == "scalar/loss"]
-    assert losses == [0, 1, 2, 3, 4, 5]
+    trial = smdebug.create_trial(tmp_path)
+    weight = trial.tensor("block1/weight")
+    assert weight.value(0).shape == (32, 32)
+    with pytest.raises(smdebug.exceptions.TensorUnavailableForStep):
+        weight.value(2)
+    assert weight.series("std")[0].tolist() == [0, 2, 4]
+    assert trial.tensor("scalar/loss").steps() == [0, 1, 2, 3, 4, 5]
 
 
 def test_the_picture_in_the_readme_shows_what_the_demo_finds(tmp_path):
