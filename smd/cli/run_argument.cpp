@@ -12,6 +12,7 @@
 
 #include "smd/base/nearest.h"
 #include "smd/cli/text_width.h"
+#include "smd/format/file_name.h"
 
 namespace smd::cli {
 namespace {
@@ -30,7 +31,9 @@ bool is_folder(const fs::path& path) {
 
 bool is_run(const fs::path& path) {
   return is_folder(path / "index") || is_folder(path / "events") ||
-         is_folder(path / "collections" / "000000000");
+         is_folder(path / "collections" / "000000000") ||
+         // What an upload left behind may be nothing but this.
+         fs::exists(path / format::kEndMarker);
 }
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
