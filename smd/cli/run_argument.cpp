@@ -29,11 +29,16 @@ bool is_folder(const fs::path& path) {
   return fs::is_directory(path, error);
 }
 
+bool is_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path, error);
+}
+
 bool is_run(const fs::path& path) {
   return is_folder(path / "index") || is_folder(path / "events") ||
          is_folder(path / "collections" / "000000000") ||
          // What an upload left behind may be nothing but this.
-         fs::exists(path / format::kEndMarker);
+         is_file(path / format::kEndMarker);
 }
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
