@@ -7,7 +7,7 @@ packages=(
   build-essential cmake ninja-build ccache pkg-config python3-venv git
   clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev
   libhwy-dev libisal-dev libpcre2-dev libprotozero-dev libsimdjson-dev nlohmann-json3-dev
-  libcurl4-openssl-dev libpugixml-dev libcli11-dev
+  libcurl4-openssl-dev libpugixml-dev libcli11-dev libzstd-dev
   libfmt-dev libspdlog-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 

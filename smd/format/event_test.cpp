@@ -63,7 +63,7 @@ TEST(Event, widened_types_are_float32_to_others_and_themselves_to_us) {
   const Shape shape = {2};
   const TensorHead head{.name = "b", .dtype = DType::bfloat16, .shape = shape};
   const uint32_t wide[] = {0x3f800000, 0x7f810000};  // 1 and a NaN with a payload
-  EXPECT_EQ(stored_bytes(DType::bfloat16, 2), 8u);
+  EXPECT_EQ(stored_bytes({.dtype = DType::bfloat16}, 2), 8u);
   std::string out;
   append_record_start(out, kStep, head, 2);
   out += as_text(std::as_bytes(std::span(wide)));

@@ -64,6 +64,10 @@ class Cursor final {
     std::memcpy(at_, data, size);
     at_ += size;
   }
+  void zeros(size_t size) {
+    std::memset(at_, 0, size);
+    at_ += size;
+  }
   template <typename Field>
   void text(Field field, std::string_view value) {
     open(field, value.size());
@@ -94,11 +98,23 @@ uint64_t dim_bytes(const TensorHead& head, int64_t extent) {
   return size + field_bytes(head.name.size() + 1 + Decimal(extent).text().size());
 }
 
-uint64_t source_dtype_bytes(DType dtype) {
-  return is_stored_widened(dtype) ? 3 : 0;  // two bytes of key, one of value
+bool is_widened(const TensorHead& head) { return !head.as_is && is_stored_widened(head.dtype); }
+
+uint64_t source_dtype_bytes(const TensorHead& head) {
+  return is_widened(head) ? 3 : 0;  // two bytes of key, one of value
 }
 
-DType stored_dtype(DType dtype) { return is_stored_widened(dtype) ? DType::float32 : dtype; }
+// Fields that only packed segments have, before the elements; their keys take two bytes.
+uint64_t extra_bytes(const TensorHead& head) {
+  uint64_t bytes = 0;
+  if (!head.attached.empty()) bytes += 1 + field_bytes(head.attached.size());
+  if (head.padding) bytes += 1 + field_bytes(*head.padding);
+  return bytes;
+}
+
+DType stored_dtype(const TensorHead& head) {
+  return is_widened(head) ? DType::float32 : head.dtype;
+}
 
 // `content` is the size of tensor_content, or, for strings, of all string_val fields with their
 // keys.
@@ -107,7 +123,8 @@ Layout layout_of(const StepInfo& step, const TensorHead& head, uint64_t content,
   l.content = content;
   for (int64_t extent : head.shape) l.shape += field_bytes(dim_bytes(head, extent));
   l.tensor = field_bytes(l.shape);
-  l.tensor += strings ? content : 2 + field_bytes(content) + source_dtype_bytes(head.dtype);
+  l.tensor += extra_bytes(head);
+  l.tensor += strings ? content : 2 + field_bytes(content) + source_dtype_bytes(head);
   l.plugin_step =
       field_bytes(kModeStep.size()) + field_bytes(Decimal(step.mode_step).text().size());
   l.plugin_mode = field_bytes(kMode.size()) + field_bytes(1);
@@ -135,7 +152,7 @@ void write_start(Cursor& out, const Layout& l, const StepInfo& step, const Tenso
   out.text(ValueField::tag, head.name);
   out.open(ValueField::tensor, l.tensor);
   if (!strings) {
-    out.number(TensorField::dtype, static_cast<uint64_t>(info_of(stored_dtype(head.dtype)).code));
+    out.number(TensorField::dtype, static_cast<uint64_t>(info_of(stored_dtype(head)).code));
   }
   out.open(TensorField::shape, l.shape);
   for (int64_t extent : head.shape) {
@@ -147,12 +164,17 @@ void write_start(Cursor& out, const Layout& l, const StepInfo& step, const Tenso
     out.raw("_", 1);
     out.raw(digits.text().data(), digits.text().size());
   }
+  if (!head.attached.empty()) out.text(TensorField::attached, head.attached);
+  if (head.padding) {
+    out.open(TensorField::padding, *head.padding);
+    out.zeros(*head.padding);
+  }
   if (!strings) out.open(TensorField::content, l.content);
 }
 
 void write_end(Cursor& out, const Layout& l, const StepInfo& step, const TensorHead& head,
                bool strings) {
-  if (!strings && is_stored_widened(head.dtype)) {
+  if (!strings && is_widened(head)) {
     out.number(TensorField::source_dtype, static_cast<uint64_t>(info_of(head.dtype).code));
   }
   out.open(ValueField::metadata, l.metadata);
@@ -166,8 +188,7 @@ void write_end(Cursor& out, const Layout& l, const StepInfo& step, const TensorH
 }
 
 uint64_t end_bytes(const Layout& l, const TensorHead& head, bool strings) {
-  return (strings ? 0 : source_dtype_bytes(head.dtype)) + field_bytes(l.metadata) +
-         kRecordFooterBytes;
+  return (strings ? 0 : source_dtype_bytes(head)) + field_bytes(l.metadata) + kRecordFooterBytes;
 }
 
 uint64_t start_bytes(const Layout& l, const TensorHead& head, bool strings) {
@@ -186,12 +207,26 @@ void append_sized(std::string& out, uint64_t bytes, Write&& write) {
 
 }  // namespace
 
-uint64_t stored_bytes(DType dtype, uint64_t count) { return count * size_of(stored_dtype(dtype)); }
+uint64_t stored_bytes(const TensorHead& head, uint64_t count) {
+  return count * size_of(stored_dtype(head));
+}
+
+uint32_t aligning_padding(const StepInfo& step, const TensorHead& head, uint64_t count,
+                          uint64_t offset) {
+  TensorHead padded = head;
+  padded.padding = 0;
+  // More padding may make the lengths before it longer, so one more look may be needed.
+  for (;;) {
+    const uint64_t over = (offset + record_start_bytes(step, padded, count)) % kPackedAlignment;
+    if (over == 0) return *padded.padding;
+    *padded.padding += static_cast<uint32_t>(kPackedAlignment - over);
+  }
+}
 
 Status check_record_size(const TensorHead& head, uint64_t count) {
   // Steps and wall time only shift the sum by a few bytes; the largest step is the safe choice.
   const StepInfo longest{.step = INT64_MAX, .mode = Mode::global, .mode_step = INT64_MAX};
-  const uint64_t size = layout_of(longest, head, stored_bytes(head.dtype, count), false).event;
+  const uint64_t size = layout_of(longest, head, stored_bytes(head, count), false).event;
   if (size <= kMostMessageBytes) return {};
   return Error{
       ErrorCode::unsupported,
@@ -201,12 +236,20 @@ Status check_record_size(const TensorHead& head, uint64_t count) {
 }
 
 uint64_t record_bytes(const StepInfo& step, const TensorHead& head, uint64_t count) {
-  return kRecordOverheadBytes + layout_of(step, head, stored_bytes(head.dtype, count), false).event;
+  return kRecordOverheadBytes + layout_of(step, head, stored_bytes(head, count), false).event;
+}
+
+uint64_t record_start_bytes(const StepInfo& step, const TensorHead& head, uint64_t count) {
+  return start_bytes(layout_of(step, head, stored_bytes(head, count), false), head, false);
+}
+
+uint64_t record_end_bytes(const StepInfo& step, const TensorHead& head) {
+  return end_bytes(layout_of(step, head, 0, false), head, false);
 }
 
 void append_record_start(std::string& out, const StepInfo& step, const TensorHead& head,
                          uint64_t count) {
-  const Layout l = layout_of(step, head, stored_bytes(head.dtype, count), false);
+  const Layout l = layout_of(step, head, stored_bytes(head, count), false);
   append_sized(out, start_bytes(l, head, false),
                [&](Cursor& cursor) { write_start(cursor, l, step, head, false); });
 }

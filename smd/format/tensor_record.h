@@ -4,6 +4,7 @@
 // A record can be split into what comes before and after the tensor's bytes, so that large tensors
 // are written from where they lie. Pure functions over bytes.
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,10 +22,24 @@ struct TensorHead {
   DType dtype = DType::float32;
   std::span<const int64_t> shape;
   double wall_secs = 0;
+  // Below: for packed segments only; see docs/format/packed.md.
+  // bfloat16 and float8 elements are stored as they are, not widened.
+  bool as_is = false;
+  // Bytes of filling before the elements; other readers skip it.
+  std::optional<uint32_t> padding = {};
+  // Text that travels in front of the elements; other readers skip it.
+  std::string_view attached = {};
 };
 
+// In packed segments the elements begin at a multiple of this, counted from the file's start.
+inline constexpr uint64_t kPackedAlignment = 64;
+
+// The padding with which the elements of a record that begins at `offset` are aligned.
+uint32_t aligning_padding(const StepInfo& step, const TensorHead& head, uint64_t count,
+                          uint64_t offset);
+
 // Number of bytes that the elements take in the file: types the original cannot read are widened.
-uint64_t stored_bytes(DType dtype, uint64_t count);
+uint64_t stored_bytes(const TensorHead& head, uint64_t count);
 
 // Protobuf messages end at 2 GiB - 1; unsupported if this tensor's record would be larger.
 Status check_record_size(const TensorHead& head, uint64_t count);
@@ -35,6 +50,9 @@ void append_record_start(std::string& out, const StepInfo& step, const TensorHea
 // … and what follows the last one. Returns nothing else: the total length is record_bytes().
 void append_record_end(std::string& out, const StepInfo& step, const TensorHead& head);
 uint64_t record_bytes(const StepInfo& step, const TensorHead& head, uint64_t count);
+// The sizes of what append_record_start and append_record_end append.
+uint64_t record_start_bytes(const StepInfo& step, const TensorHead& head, uint64_t count);
+uint64_t record_end_bytes(const StepInfo& step, const TensorHead& head);
 
 // A record with its elements, which are stored as they are (never for widened types).
 void append_record(std::string& out, const StepInfo& step, const TensorHead& head,

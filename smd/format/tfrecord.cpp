@@ -13,6 +13,15 @@ std::array<std::byte, kRecordHeaderBytes> record_header(uint64_t payload_bytes) 
   return header;
 }
 
+void append_checked_record(std::string& out, std::string_view payload) {
+  const auto header = record_header(payload.size());
+  std::array<std::byte, kRecordFooterBytes> footer;
+  store_le(footer.data(), masked_crc32c(as_bytes(payload)));
+  out += as_text(header);
+  out += payload;
+  out += as_text(footer);
+}
+
 Result<RecordView> parse_record(ByteSpan bytes, uint64_t offset) {
   if (bytes.size() < kRecordHeaderBytes) {
     return Error{ErrorCode::truncated,

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "smd/base/bytes.h"
 #include "smd/base/result.h"
@@ -19,6 +21,9 @@ inline constexpr size_t kRecordOverheadBytes = kRecordHeaderBytes + kRecordFoote
 inline constexpr uint32_t kConstantFooter = 0x062DC0B3u;
 
 std::array<std::byte, kRecordHeaderBytes> record_header(uint64_t payload_bytes);
+
+// A record whose footer is the true checksum.
+void append_checked_record(std::string& out, std::string_view payload);
 
 enum class Footer {
   constant,  // the payload is not checksummed

@@ -102,6 +102,34 @@ TEST_P(StorageConformance, refuses_paths_that_leave_the_root) {
   }
 }
 
+TEST_P(StorageConformance, a_growing_file_is_seen_at_once_or_refused) {
+  auto made = storage->append("grow/ing");
+  if (!made.ok()) {
+    EXPECT_EQ(made.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(paths(""), Strings{});
+    return;
+  }
+  AppendFile& file = **made;
+  EXPECT_EQ(text("grow/ing"), "");
+  const ByteSpan pieces[] = {as_bytes("ab"), {}, as_bytes("cd")};
+  EXPECT_TRUE(file.append(pieces).ok());
+  auto early = storage->open("grow/ing");
+  ASSERT_TRUE(early.ok());
+  EXPECT_TRUE(file.append({{as_bytes("ef")}}).ok());
+  EXPECT_EQ(file.size(), 6u);
+  EXPECT_EQ(text("grow/ing"), "abcdef");
+  EXPECT_EQ(paths("grow"), Strings{"grow/ing"});
+  file.truncate(3);
+  EXPECT_EQ(file.size(), 3u);
+  EXPECT_EQ(text("grow/ing"), "abc");
+  EXPECT_TRUE(file.append({{as_bytes("x")}}).ok());
+  EXPECT_TRUE(file.sync().ok());
+  EXPECT_EQ(text("grow/ing"), "abcx");
+  EXPECT_FALSE(storage->append("grow/ing").ok()) << "a file grows under one writer";
+  EXPECT_EQ(text("grow/ing"), "abcx");
+  EXPECT_EQ(storage->append("../out").error().code, ErrorCode::invalid_argument);
+}
+
 INSTANTIATE_TEST_SUITE_P(Local, StorageConformance, testing::Values(&make_local));
 INSTANTIATE_TEST_SUITE_P(Memory, StorageConformance, testing::Values(&memory_storage));
 INSTANTIATE_TEST_SUITE_P(S3, StorageConformance, testing::ValuesIn(servers()));

@@ -9,6 +9,11 @@
 
 namespace smd::storage {
 
+Result<std::unique_ptr<AppendFile>> Storage::append(std::string_view path) {
+  return Error{ErrorCode::unsupported,
+               fmt::format("Files in {} appear whole and cannot grow: {}", name(), path)};
+}
+
 Result<Bytes> read_all(Storage& storage, std::string_view path) {
   SMD_TRY(auto file, storage.open(path));
   SMD_TRY(const uint64_t size, file->size());

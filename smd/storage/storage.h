@@ -1,8 +1,8 @@
 #pragma once
 
 // Files of one run, wherever they live. Paths are relative to the run's root, with '/' between
-// parts. Every verb can be served by a POSIX directory and by an object store: files appear whole
-// under their final name, nothing is renamed or appended to in place. Implementations are
+// parts. Every verb but append() can be served by a POSIX directory and by an object store: files
+// appear whole under their final name, nothing is renamed or changed in place. Implementations are
 // thread-safe; the files they hand out are used by one thread at a time.
 
 #include <cstdint>
@@ -38,6 +38,21 @@ class WriteFile {
   virtual Status commit() = 0;
 };
 
+// A file that grows under the eyes of its readers. Its writer is the only one.
+class AppendFile {
+ public:
+  virtual ~AppendFile() = default;
+  // Appends the pieces in order. After a failure the file has its old size, or a tail that the next
+  // append replaces.
+  virtual Status append(std::span<const ByteSpan> pieces) = 0;
+  // Takes back everything from `size_bytes` on; the next piece goes there.
+  virtual void truncate(uint64_t size_bytes) = 0;
+  // What was appended is on stable storage when this returns, under its name.
+  virtual Status sync() = 0;
+  // Bytes appended and not taken back.
+  virtual uint64_t size() const = 0;
+};
+
 class ReadFile {
  public:
   virtual ~ReadFile() = default;
@@ -62,6 +77,8 @@ class Storage {
 
   virtual Result<std::unique_ptr<WriteFile>> create(std::string_view path,
                                                     const CreateOptions& options) = 0;
+  // A new, empty file, visible at once; it must not exist. unsupported: files here appear whole.
+  virtual Result<std::unique_ptr<AppendFile>> append(std::string_view path);
   // A small file in one go. With if_absent, false means that it exists already.
   virtual Result<bool> put(std::string_view path, ByteSpan content, Put when,
                            const CreateOptions& options) = 0;
@@ -78,12 +95,15 @@ class Storage {
   virtual Status remove(std::string_view path) = 0;
   // Everything committed so far is on stable storage when this returns.
   virtual Status sync() = 0;
-  // Reports files that appear directly in the root or anywhere below these folders from now on.
-  // nullptr: this place cannot tell.
-  virtual std::unique_ptr<Watch> watch(std::span<const std::string> folders) {
+  // Reports files that appear directly in the root or anywhere below these folders from now on, and
+  // those that grow, if they lie below one of `growing`. nullptr: this place cannot tell.
+  virtual std::unique_ptr<Watch> watch(std::span<const std::string> folders,
+                                       std::span<const std::string> growing) {
     (void)folders;
+    (void)growing;
     return nullptr;
   }
+  std::unique_ptr<Watch> watch(std::span<const std::string> folders) { return watch(folders, {}); }
   // Whether each read is a request over a network: then few large reads are better than many.
   virtual bool is_remote() const { return false; }
 };

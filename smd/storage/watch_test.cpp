@@ -144,5 +144,20 @@ TEST_F(WatchTest, a_link_that_leads_out_of_the_directory_is_not_read) {
   fs::remove(secret);
 }
 
+TEST_F(WatchTest, reports_files_that_grow_where_it_was_asked_to) {
+  const std::vector<std::string> folders = {"v2"};
+  const std::vector<std::string> growing = {"v2/log"};
+  const auto watched = storage->watch(folders, growing);
+  ASSERT_NE(watched, nullptr);
+  auto log = storage->append("v2/log/w/0");
+  auto segment = storage->append("v2/seg/w/0");
+  ASSERT_TRUE(log.ok() && segment.ok());
+  EXPECT_THAT(changes(*watched), ElementsAre("v2/log/w/0", "v2/seg/w/0"));
+  EXPECT_TRUE((*segment)->append({{as_bytes("x")}}).ok());
+  EXPECT_THAT(changes(*watched), IsEmpty());
+  EXPECT_TRUE((*log)->append({{as_bytes("x")}}).ok());
+  EXPECT_THAT(changes(*watched), ElementsAre("v2/log/w/0"));
+}
+
 }  // namespace
 }  // namespace smd::storage

@@ -31,6 +31,9 @@ enum class TensorField : protozero::pbf_tag_type {
   half_val = 13,
   // Ours, skipped by other readers: the DataType number before widening to float32.
   source_dtype = 1001,
+  // Filling and attached text of packed segments, skipped by other readers, too.
+  padding = 1002,
+  attached = 1003,
 };
 enum class ShapeField : protozero::pbf_tag_type { dim = 2 };
 enum class DimField : protozero::pbf_tag_type { size = 1, name = 2 };

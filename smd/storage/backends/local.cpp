@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "smd/storage/internal/inotify_watch.h"
 #include "smd/storage/internal/temporary.h"
@@ -65,7 +66,9 @@ Result<Descriptor> open_new(const std::string& path, int flags) {
   return Descriptor(fd);
 }
 
-Status write_all(int fd, std::span<const ByteSpan> pieces, const std::string& path) {
+// At `offset`, or where the file stands if there is none.
+Status write_all(int fd, std::span<const ByteSpan> pieces, const std::string& path,
+                 std::optional<uint64_t> offset = {}) {
   std::vector<iovec> vectors;
   vectors.reserve(pieces.size());
   for (ByteSpan piece : pieces) {
@@ -73,11 +76,14 @@ Status write_all(int fd, std::span<const ByteSpan> pieces, const std::string& pa
   }
   for (size_t at = 0; at < vectors.size();) {
     const auto count = static_cast<int>(std::min<size_t>(vectors.size() - at, IOV_MAX));
-    ssize_t written = ::writev(fd, vectors.data() + at, count);
+    ssize_t written = offset
+                          ? ::pwritev(fd, vectors.data() + at, count, static_cast<off_t>(*offset))
+                          : ::writev(fd, vectors.data() + at, count);
     if (written < 0) {
       if (errno == EINTR) continue;
       return io_error("Writing", path, errno);
     }
+    if (offset) *offset += static_cast<uint64_t>(written);
     while (at < vectors.size() && static_cast<size_t>(written) >= vectors[at].iov_len) {
       written -= static_cast<ssize_t>(vectors[at++].iov_len);
     }
@@ -138,6 +144,44 @@ class LocalWriteFile final : public WriteFile {
   bool committed_ = false;
 };
 
+class LocalAppendFile final : public AppendFile {
+ public:
+  LocalAppendFile(Descriptor file, std::string path)
+      : file_(std::move(file)), path_(std::move(path)) {}
+
+  Status append(std::span<const ByteSpan> pieces) override {
+    Status written = write_all(file_.get(), pieces, path_, size_);
+    if (!written.ok()) {
+      truncate(size_);
+      return written;
+    }
+    for (ByteSpan piece : pieces) size_ += piece.size();
+    return {};
+  }
+
+  // Should the system refuse, the next append writes over the rest.
+  void truncate(uint64_t size_bytes) override {
+    size_ = std::min(size_, size_bytes);
+    (void)!::ftruncate(file_.get(), static_cast<off_t>(size_));
+  }
+
+  Status sync() override {
+    if (::fdatasync(file_.get()) != 0) return io_error("Syncing", path_, errno);
+    if (named_) return {};
+    SMD_RETURN_IF_ERROR(sync_directory_of(path_));
+    named_ = true;
+    return {};
+  }
+
+  uint64_t size() const override { return size_; }
+
+ private:
+  Descriptor file_;
+  const std::string path_;
+  uint64_t size_ = 0;
+  bool named_ = false;  // the directory knows the file on stable storage
+};
+
 class LocalReadFile final : public ReadFile {
  public:
   LocalReadFile(Descriptor file, std::string path)
@@ -180,6 +224,14 @@ class LocalStorage final : public Storage {
     SMD_TRY(Descriptor file, open_new(LocalWriteFile::temporary(full), O_TRUNC));
     return std::unique_ptr<WriteFile>(
         std::make_unique<LocalWriteFile>(std::move(file), std::move(full), options.durable));
+  }
+
+  Result<std::unique_ptr<AppendFile>> append(std::string_view path) override {
+    SMD_RETURN_IF_ERROR(check_path(path));
+    std::string full = full_path(path);
+    SMD_TRY(Descriptor file, open_new(full, O_EXCL));
+    return std::unique_ptr<AppendFile>(
+        std::make_unique<LocalAppendFile>(std::move(file), std::move(full)));
   }
 
   Result<bool> put(std::string_view path, ByteSpan content, Put when,
@@ -276,8 +328,10 @@ class LocalStorage final : public Storage {
     return {};
   }
 
-  std::unique_ptr<Watch> watch(std::span<const std::string> folders) override {
-    return internal::inotify_watch(root_, folders);
+  using Storage::watch;
+  std::unique_ptr<Watch> watch(std::span<const std::string> folders,
+                               std::span<const std::string> growing) override {
+    return internal::inotify_watch(root_, folders, growing);
   }
 
  private:

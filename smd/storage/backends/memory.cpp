@@ -39,6 +39,34 @@ class MemoryWriteFile final : public WriteFile {
   Bytes bytes_;
 };
 
+class MemoryAppendFile final : public AppendFile {
+ public:
+  MemoryAppendFile(std::shared_ptr<Files> files, std::string path)
+      : files_(std::move(files)), path_(std::move(path)) {}
+  Status append(std::span<const ByteSpan> pieces) override {
+    for (ByteSpan piece : pieces) bytes_.insert(bytes_.end(), piece.begin(), piece.end());
+    publish();
+    return {};
+  }
+  void truncate(uint64_t size_bytes) override {
+    bytes_.resize(std::min<size_t>(bytes_.size(), size_bytes));
+    publish();
+  }
+  Status sync() override { return {}; }
+  uint64_t size() const override { return bytes_.size(); }
+
+ private:
+  // Whoever reads an older state keeps it.
+  void publish() {
+    std::lock_guard lock(files_->mutex);
+    files_->content[path_] = std::make_shared<const Bytes>(bytes_);
+  }
+
+  std::shared_ptr<Files> files_;
+  std::string path_;
+  Bytes bytes_;
+};
+
 class MemoryReadFile final : public ReadFile {
  public:
   explicit MemoryReadFile(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {}
@@ -61,6 +89,16 @@ class MemoryStorage final : public Storage {
   Result<std::unique_ptr<WriteFile>> create(std::string_view path, const CreateOptions&) override {
     SMD_RETURN_IF_ERROR(check_path(path));
     return std::unique_ptr<WriteFile>(std::make_unique<MemoryWriteFile>(files_, std::string(path)));
+  }
+
+  Result<std::unique_ptr<AppendFile>> append(std::string_view path) override {
+    SMD_RETURN_IF_ERROR(check_path(path));
+    SMD_TRY(const bool is_new, put(path, {}, Put::if_absent, {}));
+    if (!is_new) {
+      return Error{ErrorCode::io, fmt::format("The file exists already: {}", path)};
+    }
+    return std::unique_ptr<AppendFile>(
+        std::make_unique<MemoryAppendFile>(files_, std::string(path)));
   }
 
   Result<bool> put(std::string_view path, ByteSpan content, Put when,

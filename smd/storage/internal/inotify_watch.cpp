@@ -45,7 +45,8 @@ bool is_shared(const std::string& path) {
 
 class InotifyWatch final : public Watch {
  public:
-  explicit InotifyWatch(std::string root) : root_(std::move(root)) {}
+  InotifyWatch(std::string root, std::span<const std::string> growing)
+      : root_(std::move(root)), growing_(growing.begin(), growing.end()) {}
   ~InotifyWatch() override {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -93,9 +94,17 @@ class InotifyWatch final : public Watch {
     return folder.empty() ? root_ : root_ + "/" + folder;
   }
 
+  uint32_t events_of(const std::string& folder) const {
+    const auto holds = [&](const std::string& growing) {
+      return folder == growing || folder.starts_with(growing + "/");
+    };
+    const bool grows = std::any_of(growing_.begin(), growing_.end(), holds);
+    return grows ? kEvents | IN_MODIFY : kEvents;
+  }
+
   // False when the limit of watches is reached; a folder that is not there is no failure.
   bool add(const std::string& folder) {
-    const int id = ::inotify_add_watch(fd_, full(folder).c_str(), kEvents);
+    const int id = ::inotify_add_watch(fd_, full(folder).c_str(), events_of(folder));
     if (id < 0) return errno != ENOSPC && errno != ENOMEM && !folder.empty();
     watched_[id] = folder;
     return true;
@@ -144,6 +153,7 @@ class InotifyWatch final : public Watch {
   }
 
   const std::string root_;
+  const std::vector<std::string> growing_;
   std::vector<std::string> folders_;
   std::unordered_map<int, std::string> watched_;  // watch → folder
   std::vector<std::string> found_;
@@ -153,10 +163,10 @@ class InotifyWatch final : public Watch {
 
 }  // namespace
 
-std::unique_ptr<Watch> inotify_watch(const std::string& root,
-                                     std::span<const std::string> folders) {
+std::unique_ptr<Watch> inotify_watch(const std::string& root, std::span<const std::string> folders,
+                                     std::span<const std::string> growing) {
   if (is_shared(root)) return nullptr;
-  auto watch = std::make_unique<InotifyWatch>(root);
+  auto watch = std::make_unique<InotifyWatch>(root, growing);
   if (!watch->start(folders)) return nullptr;
   return watch;
 }
