@@ -117,6 +117,7 @@ TEST_P(StorageConformance, a_growing_file_is_seen_at_once_or_refused) {
   ASSERT_TRUE(early.ok());
   EXPECT_TRUE(file.append({{as_bytes("ef")}}).ok());
   EXPECT_EQ(file.size(), 6u);
+  EXPECT_EQ((*early)->size().value(), 6u) << "who has it open sees it grow";
   EXPECT_EQ(text("grow/ing"), "abcdef");
   EXPECT_EQ(paths("grow"), Strings{"grow/ing"});
   file.truncate(3);

@@ -12,7 +12,8 @@ namespace {
 // The files; shared with those being written and read. Thread-safe.
 struct Files {
   std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const Bytes>, std::less<>> content;  // guarded by mutex
+  // Guarded by mutex. Whoever has a file open sees it grow, but not the one that replaces it.
+  std::map<std::string, std::shared_ptr<Bytes>, std::less<>> content;
 };
 
 Error missing(std::string_view path) {
@@ -29,7 +30,7 @@ class MemoryWriteFile final : public WriteFile {
   }
   Status commit() override {
     std::lock_guard lock(files_->mutex);
-    files_->content[path_] = std::make_shared<const Bytes>(std::move(bytes_));
+    files_->content[path_] = std::make_shared<Bytes>(std::move(bytes_));
     return {};
   }
 
@@ -41,37 +42,38 @@ class MemoryWriteFile final : public WriteFile {
 
 class MemoryAppendFile final : public AppendFile {
  public:
-  MemoryAppendFile(std::shared_ptr<Files> files, std::string path)
-      : files_(std::move(files)), path_(std::move(path)) {}
+  MemoryAppendFile(std::shared_ptr<Files> files, std::shared_ptr<Bytes> bytes)
+      : files_(std::move(files)), bytes_(std::move(bytes)) {}
   Status append(std::span<const ByteSpan> pieces) override {
-    for (ByteSpan piece : pieces) bytes_.insert(bytes_.end(), piece.begin(), piece.end());
-    publish();
+    std::lock_guard lock(files_->mutex);
+    for (ByteSpan piece : pieces) bytes_->insert(bytes_->end(), piece.begin(), piece.end());
     return {};
   }
   void truncate(uint64_t size_bytes) override {
-    bytes_.resize(std::min<size_t>(bytes_.size(), size_bytes));
-    publish();
+    std::lock_guard lock(files_->mutex);
+    bytes_->resize(std::min<size_t>(bytes_->size(), size_bytes));
   }
   Status sync() override { return {}; }
-  uint64_t size() const override { return bytes_.size(); }
-
- private:
-  // Whoever reads an older state keeps it.
-  void publish() {
+  uint64_t size() const override {
     std::lock_guard lock(files_->mutex);
-    files_->content[path_] = std::make_shared<const Bytes>(bytes_);
+    return bytes_->size();
   }
 
+ private:
   std::shared_ptr<Files> files_;
-  std::string path_;
-  Bytes bytes_;
+  std::shared_ptr<Bytes> bytes_;
 };
 
 class MemoryReadFile final : public ReadFile {
  public:
-  explicit MemoryReadFile(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {}
-  Result<uint64_t> size() override { return uint64_t{bytes_->size()}; }
+  MemoryReadFile(std::shared_ptr<Files> files, std::shared_ptr<const Bytes> bytes)
+      : files_(std::move(files)), bytes_(std::move(bytes)) {}
+  Result<uint64_t> size() override {
+    std::lock_guard lock(files_->mutex);
+    return uint64_t{bytes_->size()};
+  }
   Result<size_t> read_at(uint64_t offset, std::span<std::byte> out) override {
+    std::lock_guard lock(files_->mutex);
     if (offset >= bytes_->size()) return size_t{0};
     const size_t n = std::min<size_t>(out.size(), bytes_->size() - offset);
     std::copy_n(bytes_->begin() + static_cast<std::ptrdiff_t>(offset), n, out.begin());
@@ -79,6 +81,7 @@ class MemoryReadFile final : public ReadFile {
   }
 
  private:
+  std::shared_ptr<Files> files_;
   std::shared_ptr<const Bytes> bytes_;
 };
 
@@ -93,18 +96,19 @@ class MemoryStorage final : public Storage {
 
   Result<std::unique_ptr<AppendFile>> append(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check_path(path));
-    SMD_TRY(const bool is_new, put(path, {}, Put::if_absent, {}));
-    if (!is_new) {
+    auto bytes = std::make_shared<Bytes>();
+    std::lock_guard lock(files_->mutex);
+    if (!files_->content.emplace(std::string(path), bytes).second) {
       return Error{ErrorCode::io, fmt::format("The file exists already: {}", path)};
     }
     return std::unique_ptr<AppendFile>(
-        std::make_unique<MemoryAppendFile>(files_, std::string(path)));
+        std::make_unique<MemoryAppendFile>(files_, std::move(bytes)));
   }
 
   Result<bool> put(std::string_view path, ByteSpan content, Put when,
                    const CreateOptions&) override {
     SMD_RETURN_IF_ERROR(check_path(path));
-    auto bytes = std::make_shared<const Bytes>(content.begin(), content.end());
+    auto bytes = std::make_shared<Bytes>(content.begin(), content.end());
     std::lock_guard lock(files_->mutex);
     if (when == Put::if_absent && files_->content.contains(path)) return false;
     files_->content[std::string(path)] = std::move(bytes);
@@ -116,7 +120,7 @@ class MemoryStorage final : public Storage {
     std::lock_guard lock(files_->mutex);
     const auto it = files_->content.find(path);
     if (it == files_->content.end()) return missing(path);
-    return std::unique_ptr<ReadFile>(std::make_unique<MemoryReadFile>(it->second));
+    return std::unique_ptr<ReadFile>(std::make_unique<MemoryReadFile>(files_, it->second));
   }
 
   Result<FileInfo> stat(std::string_view path) override {

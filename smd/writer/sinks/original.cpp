@@ -1,12 +1,7 @@
 #include "smd/writer/sinks/original.h"
 
 #include <algorithm>
-#include <chrono>
-#include <map>
 #include <optional>
-#include <set>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "smd/base/crc32c.h"
@@ -15,7 +10,7 @@
 #include "smd/format/tfrecord.h"
 #include "smd/tensor/widen.h"
 #include "smd/types/tensor_name.h"
-#include "smd/writer/claim.h"
+#include "smd/writer/run_files.h"
 
 namespace smd {
 namespace {
@@ -29,16 +24,14 @@ constexpr uint64_t kLargeBytes = uint64_t{8} << 20;
 // they are.
 constexpr size_t kCopyBytes = size_t{16} << 10;
 
-// One file per worker that has ended; readers do not look here.
-constexpr std::string_view kEndedFolder = ".smdebug/ended";
-// How the chief waits for the other workers when its process exits.
-constexpr std::chrono::milliseconds kPoll{50};
-constexpr std::chrono::milliseconds kLongestWait{5000};
-
 class OriginalSink final : public Sink {
  public:
   explicit OriginalSink(OriginalSinkOptions options)
-      : options_(std::move(options)), claim_(options_.storage) {}
+      : options_(std::move(options)),
+        files_({.storage = options_.storage,
+                .worker = options_.worker,
+                .exclusive = options_.exclusive,
+                .durable = options_.durable}) {}
 
   Status begin_step(const StepInfo& step) override {
     step_ = step;
@@ -115,8 +108,7 @@ class OriginalSink final : public Sink {
 
   Status end_step() override {
     if (index_.empty()) return {};
-    for (const auto& path : std::exchange(missing_, {}))
-      (void)publish_beside(path);  // reported before
+    files_.publish_missing();
     const std::string index_file = format::index_file_name(step_.step, options_.worker);
     std::string event_file;
     if (file_) {
@@ -127,7 +119,7 @@ class OriginalSink final : public Sink {
       event_file = format::event_file_name(step_.step, options_.worker);
     }
     const std::string json = index_.finish(step_, event_file);
-    SMD_RETURN_IF_ERROR(publish(index_file, json));
+    SMD_RETURN_IF_ERROR(files_.publish(index_file, json));
     abandon_step();
     return {};
   }
@@ -142,30 +134,12 @@ class OriginalSink final : public Sink {
   }
 
   Status put(std::string_view path, std::string_view content) override {
-    const auto beside = beside_.insert_or_assign(std::string(path), std::string(content)).first;
-    missing_.insert(beside->first);
-    SMD_RETURN_IF_ERROR(admit());
-    missing_.erase(beside->first);
-    return publish_beside(beside->first);
+    return files_.put(path, content);
   }
 
-  Status end_job(const JobEnd& end) override {
-    SMD_RETURN_IF_ERROR(admit());
-    for (const auto& [path, content] : beside_) {
-      if (!options_.storage->stat(path).ok()) SMD_RETURN_IF_ERROR(publish_beside(path));
-    }
-    if (end.num_workers > 1) {
-      SMD_RETURN_IF_ERROR(publish(ended_file_name(), ""));
-      SMD_TRY(const bool all, all_ended(end));
-      if (!all) return {};
-    }
-    return publish(format::kEndMarker, "");
-  }
+  Status end_job(const JobEnd& end) override { return files_.end_job(end); }
 
-  Status close() override {
-    claim_.release();
-    return options_.durable == Durability::close ? options_.storage->sync() : Status();
-  }
+  Status close() override { return files_.close(); }
 
  private:
   // A tensor whose elements are arriving.
@@ -178,53 +152,20 @@ class OriginalSink final : public Sink {
     std::string end;
   };
 
-  // Before the first file: may this process write here at all?
   Status admit() {
-    if (admitted_) return {};
-    if (options_.exclusive) SMD_RETURN_IF_ERROR(claim_.acquire());
-    SMD_RETURN_IF_ERROR(options_.storage->remove(ended_file_name()));  // of an earlier run
+    SMD_RETURN_IF_ERROR(files_.admit());
+    if (looked_) return {};
     // A store that cannot be asked now may hold steps.
     const auto earlier = options_.storage->list("index", "");
     resuming_ = !earlier.ok() || !earlier->empty();
-    admitted_ = true;
+    looked_ = true;
     return {};
-  }
-
-  std::string ended_file_name() const { return std::string(kEndedFolder) + "/" + options_.worker; }
-
-  // True if every worker has ended, or if it is time to stop waiting for them.
-  Result<bool> all_ended(const JobEnd& end) {
-    for (auto waited = std::chrono::milliseconds(0);; waited += kPoll) {
-      SMD_TRY(const auto ended, options_.storage->list(kEndedFolder, ""));
-      if (ended.size() >= static_cast<size_t>(end.num_workers)) return true;
-      if (!end.wait_for_others) return false;
-      if (waited >= kLongestWait) return true;
-      std::this_thread::sleep_for(kPoll);
-    }
-  }
-
-  // A path of beside_. A failure is kept for another try: no reader opens a run without these
-  // files.
-  Status publish_beside(const std::string& path) {
-    Status status = publish(path, beside_.at(path));
-    if (!status.ok()) missing_.insert(path);
-    return status;
-  }
-
-  Status publish(std::string_view path, std::string_view content) {
-    SMD_RETURN_IF_ERROR(
-        options_.storage->put(path, as_bytes(content), storage::Put::always, create_options()));
-    return {};
-  }
-
-  storage::CreateOptions create_options() const {
-    return {.durable = options_.durable == Durability::step};
   }
 
   Status open_file() {
     if (file_) return {};
     SMD_TRY(file_, options_.storage->create(format::event_file_name(step_.step, options_.worker),
-                                            create_options()));
+                                            files_.create_options()));
     return {};
   }
 
@@ -283,11 +224,9 @@ class OriginalSink final : public Sink {
   }
 
   const OriginalSinkOptions options_;
-  Claim claim_;
-  bool admitted_ = false;
-  bool resuming_ = false;                      // there are steps of an earlier run
-  std::map<std::string, std::string> beside_;  // files beside the steps: path → content
-  std::set<std::string> missing_;              // those that could not be published yet
+  RunFiles files_;
+  bool looked_ = false;    // for steps of an earlier run
+  bool resuming_ = false;  // there are some
   StepInfo step_;
   std::unique_ptr<storage::WriteFile> file_;  // of the open step, once it has a tensor
   std::string buffer_;                        // records that are not in the file yet

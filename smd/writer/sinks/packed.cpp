@@ -1,0 +1,360 @@
+#include "smd/writer/sinks/packed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "smd/base/crc32c.h"
+#include "smd/format/packed_block.h"
+#include "smd/format/packed_file_name.h"
+#include "smd/format/packed_footer.h"
+#include "smd/format/packed_log.h"
+#include "smd/format/tensor_record.h"
+#include "smd/format/tfrecord.h"
+#include "smd/writer/internal/block_builder.h"
+#include "smd/writer/run_files.h"
+
+namespace smd {
+namespace {
+
+// Small records gather in memory up to this size before they go to the segment.
+constexpr size_t kBufferBytes = size_t{256} << 10;
+// Elements of at most this many bytes are copied into the buffer, longer ones written from where
+// they are.
+constexpr size_t kCopyBytes = size_t{16} << 10;
+// A log that has reached this ends with its segment, long before a footer could not hold it.
+constexpr size_t kMostLogBytes = size_t{8} << 20;
+
+class PackedSink final : public Sink {
+ public:
+  explicit PackedSink(PackedSinkOptions options)
+      : options_(std::move(options)),
+        files_({.storage = options_.storage,
+                .worker = options_.worker,
+                .exclusive = options_.exclusive,
+                .durable = options_.durable}) {}
+
+  Status begin_step(const StepInfo& step) override {
+    step_ = step;
+    wall_secs_ = 0;
+    return files_.admit();
+  }
+
+  Status tensor(const format::TensorHead& head, ByteSpan elements) override {
+    note_time(head.wall_secs);
+    const uint64_t bytes = element_bytes(head);
+    if (format::is_block_value(head.dtype, head.shape) && bytes == elements.size()) {
+      internal::BlockBuilder::Number number{.dtype = head.dtype,
+                                            .rank = static_cast<uint8_t>(head.shape.size())};
+      std::copy(elements.begin(), elements.end(), number.bits.begin());
+      block_.add(head.name, number);
+      return {};
+    }
+    SMD_RETURN_IF_ERROR(open_step());
+    const uint64_t count = bytes / size_of(head.dtype);
+    format::TensorHead packed = head;
+    packed.as_is = true;
+    packed.padding = format::aligning_padding(step_, packed, count, position());
+    begin_raw(packed, format::record_bytes(step_, packed, count));
+    const size_t start = buffer_.size();
+    format::append_record_start(buffer_, step_, packed, count);
+    pending_ = Pending{.left = bytes};
+    pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
+    format::append_record_end(pending_->end, step_, packed);
+    return more(elements);
+  }
+
+  Status more(ByteSpan elements) override {
+    pending_->crc = crc32c(elements, pending_->crc);
+    SMD_RETURN_IF_ERROR(append_elements(elements));
+    pending_->left -= elements.size();
+    if (pending_->left > 0) return {};
+    const ByteSpan end = as_bytes(pending_->end);
+    raws_.back().crc32c = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
+    buffer_ += pending_->end;
+    pending_.reset();
+    return flush_if_full();
+  }
+
+  Status reductions(std::string_view tensor, double wall_secs,
+                    std::span<const StoredReduction> values) override {
+    note_time(wall_secs);
+    numbers_.clear();
+    for (const StoredReduction& value : values) {
+      numbers_.push_back({.op = value.name, .dtype = value.dtype, .bits = value.bits});
+    }
+    block_.add(tensor, numbers_);
+    return {};
+  }
+
+  Status strings(const format::TensorHead& head,
+                 std::span<const std::string_view> strings) override {
+    note_time(head.wall_secs);
+    SMD_RETURN_IF_ERROR(open_step());
+    format::TensorHead packed = head;
+    packed.dtype = DType::string;
+    const size_t start = buffer_.size();
+    begin_raw(packed, 0);
+    format::append_string_record(buffer_, step_, packed, strings);
+    const ByteSpan record = as_bytes(buffer_).subspan(start);
+    raws_.back().length = record.size();
+    raws_.back().crc32c = crc32c(
+        record.subspan(format::kRecordHeaderBytes, record.size() - format::kRecordOverheadBytes));
+    return flush_if_full();
+  }
+
+  Status shape(std::string_view tensor, std::string_view original_name,
+               std::span<const int64_t> shape) override {
+    shapes_.push_back({.tensor = names_.add(tensor),
+                       .original_name = names_.add(original_name),
+                       .shape = Shape(shape.begin(), shape.end())});
+    return {};
+  }
+
+  Status end_step() override {
+    if (block_.empty() && raws_.empty() && shapes_.empty()) return {};
+    files_.publish_missing();
+    SMD_RETURN_IF_ERROR(open_step());
+    internal::BlockBuilder::Schema& schema = block_.finish(values_);
+    make_entries(schema);
+    SMD_RETURN_IF_ERROR(segment_->append({{as_bytes(buffer_)}}));
+    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment_->sync());
+    SMD_RETURN_IF_ERROR(log_->append({{as_bytes(entries_)}}));
+    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(log_->sync());
+    // From here on the step is there, and so are the names and the schema that it brought.
+    log_text_ += entries_;
+    names_logged_ = names_.size();
+    schema.logged = true;
+    holds_tensors_ = holds_tensors_ || !raws_.empty();
+    step_open_ = false;
+    reset_step();
+    return {};
+  }
+
+  void abandon_step() override {
+    if (step_open_) {
+      segment_->truncate(base_);
+      log_->truncate(log_text_.size());
+    }
+    step_open_ = false;
+    reset_step();
+  }
+
+  Status put(std::string_view path, std::string_view content) override {
+    return files_.put(path, content);
+  }
+
+  Status end_job(const JobEnd& end) override {
+    // Before the end marker, so that readers who saw it find everything closed.
+    const Status closed = close_segment();
+    SMD_RETURN_IF_ERROR(files_.end_job(end));
+    return closed;
+  }
+
+  Status close() override {
+    const Status segment = close_segment();
+    const Status files = files_.close();
+    return segment.ok() ? files : segment;
+  }
+
+ private:
+  // A tensor whose elements are arriving.
+  struct Pending {
+    uint64_t left = 0;  // bytes of elements to come
+    uint32_t crc = 0;   // of the payload so far
+    std::string end;
+  };
+
+  static uint64_t element_bytes(const format::TensorHead& head) {
+    const auto count = static_cast<uint64_t>(TensorView{.shape = head.shape}.size());
+    return count * size_of(head.dtype);
+  }
+
+  // The numbers of a step share one time, that of the first.
+  void note_time(double wall_secs) {
+    if (wall_secs_ == 0) wall_secs_ = wall_secs;
+  }
+
+  // Where the next byte of the step goes in the segment.
+  uint64_t position() const { return segment_->size() + buffer_.size(); }
+
+  // Before the first byte of a step: a segment with room for it.
+  Status open_step() {
+    if (step_open_) return {};
+    const uint64_t most =
+        holds_tensors_ ? options_.max_tensor_segment_bytes : options_.max_number_segment_bytes;
+    // What cannot be closed properly has its log all the same.
+    if (segment_ && (segment_->size() >= most || log_text_.size() >= kMostLogBytes)) {
+      (void)close_segment();
+    }
+    if (!segment_) SMD_RETURN_IF_ERROR(open_segment());
+    base_ = segment_->size();
+    step_open_ = true;
+    return {};
+  }
+
+  Status open_segment() {
+    if (writer_.empty()) SMD_RETURN_IF_ERROR(choose_writer());
+    const uint32_t number = sequence_++;  // a name that did not work is not tried again
+    SMD_TRY(auto segment, options_.storage->append(format::segment_file_name(writer_, number)));
+    SMD_TRY(auto log, options_.storage->append(format::log_file_name(writer_, number)));
+    segment_path_ = format::segment_file_name(writer_, number);
+    segment_ = std::move(segment);
+    log_ = std::move(log);
+    return {};
+  }
+
+  // Later than every earlier life of this worker, even if a clock went back.
+  Status choose_writer() {
+    constexpr double kMicros = 1e6;
+    auto micros = static_cast<uint64_t>(options_.clock->unix_secs() * kMicros);
+    const std::string prefix = std::string(format::kLogFolder) + "/" + options_.worker + ".";
+    SMD_TRY(const auto logs, options_.storage->list(format::kLogFolder, prefix));
+    for (const auto& log : logs) {
+      if (!log.path.starts_with(prefix)) continue;
+      if (const auto name = format::parse_packed_file_name(log.path)) {
+        micros = std::max(micros, name->micros + 1);
+      }
+    }
+    writer_ = format::writer_name(options_.worker,
+                                  format::incarnation_text(micros, std::random_device()()));
+    return {};
+  }
+
+  // Writes the footer and the last entry of the log. Without an open segment nothing happens.
+  Status close_segment() {
+    const auto segment = std::exchange(segment_, nullptr);
+    const auto log = std::exchange(log_, nullptr);
+    const std::string text = std::exchange(log_text_, {});
+    names_logged_ = 0;
+    block_.forget_logged();
+    holds_tensors_ = false;
+    if (text.empty()) return {};  // no step
+    std::string end;
+    format::append_log_entry(end, format::PackedEnd());
+    std::string footer;
+    SMD_RETURN_IF_ERROR(format::append_footer(footer, segment->size(), text + end));
+    SMD_RETURN_IF_ERROR(segment->append({{as_bytes(footer)}}));
+    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment->sync());
+    SMD_RETURN_IF_ERROR(log->append({{as_bytes(end)}}));
+    return options_.durable == Durability::step ? log->sync() : Status();
+  }
+
+  // The step's entries, and the block that holds them, too, at the end of the buffer.
+  void make_entries(const internal::BlockBuilder::Schema& schema) {
+    entries_.clear();
+    if (log_text_.empty()) {
+      format::append_log_entry(entries_,
+                               format::PackedHeader{.worker = options_.worker,
+                                                    .writer = writer_,
+                                                    .segment = segment_path_,
+                                                    .created_secs = options_.clock->unix_secs()});
+    }
+    if (names_.size() > names_logged_) {
+      format::PackedNames fresh{.first_id = names_logged_};
+      for (uint32_t id = names_logged_; id < names_.size(); ++id) fresh.names.push_back(names_[id]);
+      format::append_log_entry(entries_, std::move(fresh));
+    }
+    if (!schema.logged) format::append_log_entry(entries_, schema.packed);
+
+    format::PackedStep step{.info = step_,
+                            .wall_secs = wall_secs_,
+                            .base = base_,
+                            .schema = schema.packed.id,
+                            .block_crc32c = crc32c(values_),
+                            .raws = std::move(raws_),
+                            .shapes = std::move(shapes_)};
+    const size_t before = entries_.size();
+    format::append_log_entry(entries_, step);  // for its size
+    const uint64_t begin = position();
+    format::BlockHead block{.step = step_,
+                            .wall_secs = wall_secs_,
+                            .offset = begin,
+                            .entries = entries_,
+                            .values_bytes = values_.size()};
+    const format::BlockPlan plan = format::plan_block(block);
+    step.block_offset = begin - base_ + plan.values_offset;
+    step.length = begin - base_ + plan.record_bytes;
+    entries_.resize(before);
+    format::append_log_entry(entries_, step);
+    block.entries = entries_;
+    format::append_block(buffer_, block, values_);
+    raws_ = std::move(step.raws);
+  }
+
+  // A record of this length begins here.
+  void begin_raw(const format::TensorHead& head, uint64_t length) {
+    raws_.push_back({.tensor = names_.add(head.name),
+                     .offset = position() - base_,
+                     .length = length,
+                     .dtype = head.dtype,
+                     .shape = Shape(head.shape.begin(), head.shape.end())});
+  }
+
+  Status append_elements(ByteSpan elements) {
+    if (elements.size() <= kCopyBytes) {
+      buffer_ += as_text(elements);
+      return flush_if_full();
+    }
+    const ByteSpan pieces[] = {as_bytes(buffer_), elements};
+    SMD_RETURN_IF_ERROR(segment_->append(pieces));
+    buffer_.clear();
+    return {};
+  }
+
+  Status flush_if_full() {
+    if (buffer_.size() < kBufferBytes) return {};
+    SMD_RETURN_IF_ERROR(segment_->append({{as_bytes(buffer_)}}));
+    buffer_.clear();
+    return {};
+  }
+
+  void reset_step() {
+    buffer_.clear();
+    pending_.reset();
+    raws_.clear();
+    shapes_.clear();
+    block_.clear();
+  }
+
+  const PackedSinkOptions options_;
+  RunFiles files_;
+  std::string writer_;     // once there is something to write
+  uint32_t sequence_ = 0;  // of the next segment
+
+  // Of the open segment.
+  std::string segment_path_;
+  std::unique_ptr<storage::AppendFile> segment_;
+  std::unique_ptr<storage::AppendFile> log_;
+  std::string log_text_;       // what the log holds
+  uint32_t names_logged_ = 0;  // how many names it holds
+  bool holds_tensors_ = false;
+
+  // Of the open step.
+  StepInfo step_;
+  double wall_secs_ = 0;
+  uint64_t base_ = 0;       // where it begins in the segment
+  bool step_open_ = false;  // base_ is known
+  std::string buffer_;      // what is not in the segment yet
+  std::optional<Pending> pending_;
+  std::vector<format::PackedRaw> raws_;
+  std::vector<format::PackedShape> shapes_;
+
+  internal::NameTable names_;
+  internal::BlockBuilder block_{names_};
+  std::vector<internal::BlockBuilder::Number> numbers_;
+  Bytes values_;
+  std::string entries_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sink> packed_sink(PackedSinkOptions options) {
+  return std::make_unique<PackedSink>(std::move(options));
+}
+
+}  // namespace smd

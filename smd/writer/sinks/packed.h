@@ -1,0 +1,33 @@
+#pragma once
+
+// The packed layout: per writer a few segments, files that grow by one step at a time, each with a
+// log that says what it holds. Data is in the segment before the log names it. Needs a storage
+// whose files can grow. See docs/format/packed.md.
+
+#include <memory>
+#include <string>
+
+#include "smd/base/clock.h"
+#include "smd/storage/storage.h"
+#include "smd/types/durability.h"
+#include "smd/writer/sink.h"
+
+namespace smd {
+
+struct PackedSinkOptions {
+  std::shared_ptr<storage::Storage> storage;
+  std::string worker;  // as it stands in file names
+  // One worker writes here: refuse when another process does.
+  bool exclusive = false;
+  Durability durable = Durability::off;
+  // A segment that has reached this is closed before the next step: one that holds tensors, and one
+  // that holds numbers only.
+  uint64_t max_tensor_segment_bytes = uint64_t{256} << 20;
+  uint64_t max_number_segment_bytes = uint64_t{8} << 20;
+  // Names the writer, together with chance.
+  std::shared_ptr<const Clock> clock = system_clock();
+};
+
+std::unique_ptr<Sink> packed_sink(PackedSinkOptions options);
+
+}  // namespace smd
