@@ -12,7 +12,10 @@ auto key_of(const Layout::Entry& entry) { return std::tuple(entry.tensor, entry.
 }  // namespace
 
 Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes)
-    : shapes_(std::move(shapes)) {
+    : Layout(std::move(entries), std::move(shapes), Block()) {}
+
+Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes, Block block)
+    : shapes_(std::move(shapes)), block_(block) {
   std::vector<uint32_t> sorted(entries.size());
   std::iota(sorted.begin(), sorted.end(), 0u);
   std::stable_sort(sorted.begin(), sorted.end(),

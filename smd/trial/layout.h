@@ -1,7 +1,8 @@
 #pragma once
 
-// What one step of one worker holds and where it lies in its file. Steps that save the same tensors
-// mostly have the same layout, so a run has few of them. Immutable, thread-safe.
+// What one step of one worker holds and where it lies, from where the step begins in its file.
+// Steps that save the same tensors mostly have the same layout, so a run has few of them.
+// Immutable, thread-safe.
 
 #include <cstdint>
 #include <optional>
@@ -16,11 +17,16 @@ namespace smd {
 
 class Layout final {
  public:
+  // How something is stored: as a record of its own, or as one number of a block, whose shape is
+  // then [1] or, for a scalar, [].
+  enum class Form : uint8_t { record, number, scalar };
   struct Entry {
     uint32_t tensor = 0;
     uint32_t slot = 0;
     uint64_t offset = 0;
     uint64_t length = 0;
+    Form form = Form::record;
+    DType dtype = DType::float32;  // of a number; a record says it itself
 
     bool operator==(const Entry&) const = default;
   };
@@ -32,8 +38,17 @@ class Layout final {
     bool operator==(const ShapeOf&) const = default;
   };
 
+  // Where the numbers of a step stand together.
+  struct Block {
+    uint64_t offset = 0;
+    uint64_t length = 0;
+
+    bool operator==(const Block&) const = default;
+  };
+
   // In the order of writing: of several entries for one tensor and slot the last counts.
   Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes);
+  Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes, Block block);
 
   // Sorted by tensor, then slot.
   std::span<const Entry> entries() const { return entries_; }
@@ -48,17 +63,19 @@ class Layout final {
   }
   // Each tensor with an entry or a shape, once, in the order of their numbers.
   std::vector<uint32_t> tensors() const;
+  const Block& block() const { return block_; }
   // For each position of the list that the layout was made of, the position here.
   const std::vector<uint32_t>& order() const { return order_; }
 
   bool operator==(const Layout& other) const {
-    return entries_ == other.entries_ && shapes_ == other.shapes_;
+    return entries_ == other.entries_ && shapes_ == other.shapes_ && block_ == other.block_;
   }
 
  private:
   std::vector<Entry> entries_;
   std::vector<ShapeOf> shapes_;  // sorted by tensor
   std::vector<uint32_t> order_;
+  Block block_;
 };
 
 }  // namespace smd

@@ -26,15 +26,24 @@ namespace smd {
 inline constexpr uint32_t kNone = UINT32_MAX;
 inline constexpr uint32_t kOwnFile = UINT32_MAX - 1;
 
+// Of what a part stores; absent where nobody recorded one.
+struct Checksums {
+  std::vector<std::optional<uint32_t>> records;  // of the payloads, like the layout's entries
+  std::optional<uint32_t> block;                 // of all numbers of the block
+};
+
 // What one worker saved at one step.
 struct Part {
   Step step = 0;
+  uint64_t base = 0;        // where the step begins in its file
+  uint64_t precedence = 0;  // see NewPart
   uint32_t worker = 0;
   uint32_t layout = 0;
-  uint32_t file = kNone;  // kOwnFile: named after step and worker; kNone: only shapes
-  uint32_t next = kNone;  // the next worker's part of the same step, in the order of their names
-  // Of the payloads, like the layout's entries; nullptr unless payloads are to be checked.
-  std::shared_ptr<const std::vector<std::optional<uint32_t>>> checksums;
+  uint32_t file = kNone;     // kOwnFile: named after step and worker; kNone: only shapes
+  uint32_t next = kNone;     // the next worker's part of the same step, in the order of their names
+  bool append_only = false;  // the file holds many steps, and what it holds never changes
+  // nullptr unless they are to be checked.
+  std::shared_ptr<const Checksums> checksums;
 };
 
 struct StepRow {

@@ -52,5 +52,10 @@ struct SourceOptions {
 
 // The original's layout: an event and an index file per step and worker.
 std::unique_ptr<Source> original_source(SourceOptions options);
+// The packed layout: segments that grow, each with a log.
+std::unique_ptr<Source> packed_source(SourceOptions options);
+// The layout that is found; one that has not begun yet is looked for at each refresh. unsupported:
+// a directory that holds both.
+std::unique_ptr<Source> found_source(SourceOptions options);
 
 }  // namespace smd

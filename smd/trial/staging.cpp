@@ -21,6 +21,8 @@ uint64_t hash_of(const Layout& layout) {
     hash = mix(hash, uint64_t{entry.tensor} << 32 | entry.slot);
     hash = mix(hash, entry.offset);
     hash = mix(hash, entry.length);
+    hash = mix(hash,
+               uint64_t{static_cast<uint8_t>(entry.form)} << 8 | static_cast<uint8_t>(entry.dtype));
   }
   for (const Layout::ShapeOf& shape : layout.shapes()) {
     hash = mix(hash, shape.tensor);
@@ -52,8 +54,8 @@ uint32_t Staging::number_of(NameList Names::*list, std::string_view name) {
 }
 
 uint32_t Staging::add_layout(std::vector<Layout::Entry> entries,
-                             std::vector<Layout::ShapeOf> shapes) {
-  auto layout = std::make_shared<const Layout>(std::move(entries), std::move(shapes));
+                             std::vector<Layout::ShapeOf> shapes, Layout::Block block) {
+  auto layout = std::make_shared<const Layout>(std::move(entries), std::move(shapes), block);
   const uint64_t hash = hash_of(*layout);
   const auto [first, last] = layouts_by_hash_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
@@ -65,25 +67,45 @@ uint32_t Staging::add_layout(std::vector<Layout::Entry> entries,
   return id;
 }
 
+uint32_t Staging::file_id(std::string_view path) {
+  const auto [it, is_new] =
+      file_ids_.try_emplace(std::string(path), static_cast<uint32_t>(data_.files.size()));
+  if (is_new) data_.files.push_back(it->first);
+  return it->second;
+}
+
+size_t Staging::row_at(Step step) const {
+  size_t first = 0;
+  for (size_t count = data_.rows.size(); count > 0;) {
+    const size_t half = count / 2;
+    const bool before = data_.rows[first + half].info.step < step;
+    if (before) first += half + 1;
+    count = before ? count - half - 1 : half;
+  }
+  return first;
+}
+
 void Staging::add(const NewPart& part) {
   if (!options_.range.contains(part.step.step)) return;
   published_ = nullptr;
   Part stored{.step = part.step.step,
+              .base = part.base,
+              .precedence = part.precedence,
               .worker = number_of(&Names::workers, part.worker),
               .layout = part.layout,
+              .append_only = part.append_only,
               .checksums = part.checksums};
-  if (part.file == format::event_file_name(stored.step, worker_to_file_name(part.worker))) {
+  if (part.append_only) {
+    stored.file = file_id(part.file);
+  } else if (part.file == format::event_file_name(stored.step, worker_to_file_name(part.worker))) {
     stored.file = kOwnFile;
   } else if (!part.file.empty()) {
-    const auto [it, is_new] =
-        file_ids_.try_emplace(std::string(part.file), static_cast<uint32_t>(data_.files.size()));
-    if (is_new) data_.files.push_back(it->first);
-    stored.file = it->second;
+    stored.file = file_id(part.file);
   }
 
   // Mostly the newest step, or one after it.
   size_t at = data_.rows.size();
-  while (at > 0 && data_.rows[at - 1].info.step >= part.step.step) --at;
+  if (at > 0 && data_.rows.back().info.step >= part.step.step) at = row_at(part.step.step);
   if (at == data_.rows.size() || data_.rows[at].info.step != part.step.step) {
     data_.rows.insert(at, {.info = part.step});
   }
@@ -97,6 +119,7 @@ void Staging::add(const NewPart& part) {
   }
   // A step that was written again is another part, so that nobody mistakes the one for the other.
   const bool again = next != kNone && data_.parts[next].worker == stored.worker;
+  if (again && data_.parts[next].precedence > stored.precedence) return;
   stored.next = again ? data_.parts[next].next : next;
   const auto id = static_cast<uint32_t>(data_.parts.size());
   data_.parts.push_back(std::move(stored));

@@ -27,7 +27,12 @@ struct NewPart {
   std::string_view worker;
   uint32_t layout = 0;    // from add_layout()
   std::string_view file;  // empty: only shapes
-  std::shared_ptr<const std::vector<std::optional<uint32_t>>> checksums;
+  std::shared_ptr<const Checksums> checksums = nullptr;
+  uint64_t base = 0;  // where the step begins in the file
+  // Of two parts of one step and worker the one with the greater number counts; of equals, the one
+  // that is added later.
+  uint64_t precedence = 0;
+  bool append_only = false;  // see Part
 };
 
 class Staging final {
@@ -39,7 +44,8 @@ class Staging final {
     return Slot::reduction(number_of(&Names::ops, op), abs);
   }
   // The number of an equal layout, if there is one.
-  uint32_t add_layout(std::vector<Layout::Entry> entries, std::vector<Layout::ShapeOf> shapes);
+  uint32_t add_layout(std::vector<Layout::Entry> entries, std::vector<Layout::ShapeOf> shapes,
+                      Layout::Block block = {});
   const Layout& layout(uint32_t id) const { return *data_.layouts[id]; }
 
   // Adds a part, or replaces the one of the same step and worker. Steps outside of the range are
@@ -52,6 +58,7 @@ class Staging final {
 
   void set_collections(std::shared_ptr<const CollectionSet> collections,
                        std::vector<std::string> workers);
+  bool has_steps() const { return !data_.rows.empty(); }
   Step last_complete_step() const { return data_.last_complete_step; }
   int64_t num_workers() const { return data_.num_workers; }
   const std::vector<std::string>& workers() const { return data_.workers; }
@@ -62,6 +69,9 @@ class Staging final {
  private:
   // Known, or added to names that no snapshot sees.
   uint32_t number_of(NameList Names::*list, std::string_view name);
+  uint32_t file_id(std::string_view path);
+  // The first row that is not before the step.
+  size_t row_at(Step step) const;
 
   StagingOptions options_;
   Snapshot::Data data_;

@@ -77,7 +77,7 @@ struct Trial::Published {
 Trial::Trial(std::shared_ptr<storage::Storage> storage, TrialOptions options)
     : storage_(std::move(storage)),
       options_(std::move(options)),
-      source_(original_source({.storage = storage_, .log = options_.log, .check = options_.check})),
+      source_(found_source({.storage = storage_, .log = options_.log, .check = options_.check})),
       staging_(std::make_unique<Staging>(
           StagingOptions{.range = options_.range, .wait_window = options_.wait_window})),
       published_(std::make_shared<Published>()) {

@@ -55,8 +55,6 @@ uint64_t hash_of(const RawLayout& layout) {
   return hash;
 }
 
-using Checksums = std::vector<std::optional<uint32_t>>;
-
 struct RawPart {
   size_t file = 0;  // number in the list of paths
   StepInfo step;
@@ -129,8 +127,8 @@ class IndexLoader::Reader final {
                  .layout = layout_of(*index)};
     if (keep_checksums_) {
       auto checksums = std::make_shared<Checksums>();
-      checksums->reserve(index->tensors.size());
-      for (const auto& at : index->tensors) checksums->push_back(at.crc32c);
+      checksums->records.reserve(index->tensors.size());
+      for (const auto& at : index->tensors) checksums->records.push_back(at.crc32c);
       part.checksums = std::move(checksums);
     }
     parts.push_back(std::move(part));
@@ -217,9 +215,11 @@ std::vector<BrokenIndex> IndexLoader::load(std::span<const std::string> paths, S
     if (f.part->checksums) {
       // In the order of the layout, in which the last of several records of one name counts.
       const auto& order = staging.layout(layout).order();
-      auto sorted = std::make_shared<Checksums>(staging.layout(layout).entries().size());
-      for (size_t i = 0; i < order.size() && i < f.part->checksums->size(); ++i) {
-        (*sorted)[order[i]] = (*f.part->checksums)[i];
+      const auto& read = f.part->checksums->records;
+      auto sorted = std::make_shared<Checksums>();
+      sorted->records.resize(staging.layout(layout).entries().size());
+      for (size_t i = 0; i < order.size() && i < read.size(); ++i) {
+        sorted->records[order[i]] = read[i];
       }
       checksums = std::move(sorted);
     }

@@ -43,30 +43,31 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
   const Part& part = snapshot.part(at.part);
   const Layout::Entry& entry = snapshot.entry(at);
   const auto path = [&] { return snapshot.file_of(part); };
-  const auto framed = format::parse_record(record, entry.offset);
+  const uint64_t offset = part.base + entry.offset;
+  const auto framed = format::parse_record(record, offset);
   if (!framed.ok()) return in_file(framed.error(), path());
   if (framed->size_bytes != entry.length) {
     return Error{ErrorCode::corrupt,
                  fmt::format("The record at offset {} has {} bytes, but the index says {}: {}",
-                             entry.offset, framed->size_bytes, entry.length, path())};
+                             offset, framed->size_bytes, entry.length, path())};
   }
   if (part.checksums) {
-    const auto expected = (*part.checksums)[at.entry];
+    const auto expected = part.checksums->records[at.entry];
     if (expected && crc32c(framed->payload) != *expected) {
       return Error{ErrorCode::corrupt,
                    fmt::format("The record at offset {} does not have the checksum {:#010x} that "
                                "the index says, but {:#010x}: {}",
-                               entry.offset, *expected, crc32c(framed->payload), path())};
+                               offset, *expected, crc32c(framed->payload), path())};
     }
   }
   auto event = format::view_event(framed->payload);
   if (!event.ok()) {
-    return Error{event.error().code, fmt::format("{} Offset {} of file: {}", event.error().message,
-                                                 entry.offset, path())};
+    return Error{event.error().code,
+                 fmt::format("{} Offset {} of file: {}", event.error().message, offset, path())};
   }
   if (!event->tensor) {
     return Error{ErrorCode::corrupt,
-                 fmt::format("The record at offset {} holds no tensor: {}", entry.offset, path())};
+                 fmt::format("The record at offset {} holds no tensor: {}", offset, path())};
   }
   if (part.checksums) {
     const Slot slot = Slot::from_id(entry.slot);
@@ -78,10 +79,23 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
     if (event->name != name) {
       return Error{ErrorCode::corrupt,
                    fmt::format("The record at offset {} holds '{}', but the index says '{}': {}",
-                               entry.offset, event->name, name, path())};
+                               offset, event->name, name, path())};
     }
   }
   return event;
+}
+
+// Checks the numbers of a block, if the snapshot tells how.
+Status check_block(const Snapshot& snapshot, const Part& part, ByteSpan numbers) {
+  if (!part.checksums || !part.checksums->block) return {};
+  if (const uint32_t found = crc32c(numbers); found != *part.checksums->block) {
+    return Error{ErrorCode::corrupt,
+                 fmt::format("The numbers of step {} at offset {} do not have the checksum "
+                             "{:#010x} that the log says, but {:#010x}: {}",
+                             part.step, part.base + snapshot.layout_of(part).block().offset,
+                             *part.checksums->block, found, snapshot.file_of(part))};
+  }
+  return {};
 }
 
 bool is_single_number(const format::TensorContent& tensor) {
@@ -140,12 +154,28 @@ Result<TensorValue> value_of(format::EventView& event, std::shared_ptr<std::byte
 
 }  // namespace
 
+uint64_t RecordReader::owner_of(const Snapshot& snapshot, uint32_t part) {
+  constexpr uint64_t kShared = uint64_t{1} << 32;
+  return snapshot.part(part).append_only ? kShared | snapshot.part(part).file : part;
+}
+
+RecordReader::Extent RecordReader::extent_of(const Snapshot& snapshot, const Location& at) {
+  const Layout::Entry& entry = snapshot.entry(at);
+  const Part& part = snapshot.part(at.part);
+  if (entry.form != Layout::Form::record && part.checksums) {
+    const Layout::Block& block = snapshot.layout_of(part).block();
+    return {block.offset, block.offset + block.length};
+  }
+  return {entry.offset, entry.offset + entry.length};
+}
+
 Result<RecordReader::OpenFile> RecordReader::take(const Snapshot& snapshot, uint32_t part) {
+  const uint64_t owner = owner_of(snapshot, part);
   {
     std::lock_guard lock(mutex_);
-    if (const auto known = idle_by_part_.find(part); known != idle_by_part_.end()) {
+    if (const auto known = idle_by_owner_.find(owner); known != idle_by_owner_.end()) {
       const auto at = known->second;
-      idle_by_part_.erase(known);
+      idle_by_owner_.erase(known);
       OpenFile file = std::move(*at);
       idle_.erase(at);
       return file;
@@ -153,28 +183,30 @@ Result<RecordReader::OpenFile> RecordReader::take(const Snapshot& snapshot, uint
   }
   std::string path = snapshot.file_of(snapshot.part(part));
   SMD_TRY(auto file, storage_->open(path));
-  return OpenFile{part, std::move(path), std::move(file)};
+  return OpenFile{owner, std::move(path), std::move(file)};
 }
 
 void RecordReader::give_back(OpenFile file) {
   std::lock_guard lock(mutex_);
-  if (idle_by_part_.contains(file.part)) return;
+  if (idle_by_owner_.contains(file.owner)) return;
   idle_.push_front(std::move(file));
-  idle_by_part_.emplace(idle_.front().part, idle_.begin());
+  idle_by_owner_.emplace(idle_.front().owner, idle_.begin());
   if (idle_.size() <= kMostIdleFiles) return;
-  idle_by_part_.erase(idle_.back().part);
+  idle_by_owner_.erase(idle_.back().owner);
   idle_.pop_back();
 }
 
-Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, const Extent& extent) {
+Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, uint64_t base,
+                                                      const Extent& extent) {
   const uint64_t length = extent.end - extent.begin;
+  const uint64_t begin = base + extent.begin;
   if (!storage_->is_remote() || length > kTrustedBytes) {
     SMD_TRY(const uint64_t size, file.file->size());
-    if (extent.end > size) return outside(extent.begin, length, size, file.path);
+    if (begin + length > size) return outside(begin, length, size, file.path);
   }
   auto bytes = std::make_shared<Bytes>(length);
-  SMD_TRY(const size_t got, file.file->read_at(extent.begin, *bytes));
-  if (got < length) return outside(extent.begin, length, extent.begin + got, file.path);
+  SMD_TRY(const size_t got, file.file->read_at(begin, *bytes));
+  if (got < length) return outside(begin, length, begin + got, file.path);
   return Block{extent.begin, std::move(bytes)};
 }
 
@@ -231,7 +263,8 @@ Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, u
     together = storage_->is_remote() || blocks->visits++ > 0;
   }
   SMD_TRY(OpenFile file, take(snapshot, part));
-  SMD_TRY(Block block, read_extent(file, together ? (*blocks->stretches)[stretch] : wanted));
+  SMD_TRY(Block block, read_extent(file, snapshot.part(part).base,
+                                   together ? (*blocks->stretches)[stretch] : wanted));
   give_back(std::move(file));
   if (together) {
     std::lock_guard lock(mutex_);
@@ -248,28 +281,29 @@ Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, u
 Result<TensorValue> RecordReader::read_large(const Snapshot& snapshot, const Location& at,
                                              OpenFile& file) {
   const Layout::Entry& entry = snapshot.entry(at);
+  const uint64_t begin = snapshot.part(at.part).base + entry.offset;
   if (!storage_->is_remote() || entry.length > kTrustedBytes) {
     SMD_TRY(const uint64_t size, file.file->size());
-    if (entry.offset + entry.length > size) {
-      return outside(entry.offset, entry.length, size, file.path);
+    if (begin + entry.length > size) {
+      return outside(begin, entry.length, size, file.path);
     }
   }
   // The elements go where they will stay, aligned. A remote beginning would cost a request.
   uint64_t elements_at = 0;
   if (!storage_->is_remote()) {
     std::array<std::byte, kHeadBytes> head;
-    SMD_TRY(const size_t got, file.file->read_at(entry.offset, head));
+    SMD_TRY(const size_t got, file.file->read_at(begin, head));
     if (const auto place = format::locate_content(ByteSpan(head).first(got))) {
       elements_at = place->offset;
     }
   }
-  auto memory = allocate_aligned(entry.length, elements_at, entry.offset);
+  auto memory = allocate_aligned(entry.length, elements_at, begin);
   if (!memory) {
     return Error{ErrorCode::io, fmt::format("There is no memory for a tensor of {} bytes: {}",
                                             entry.length, file.path)};
   }
-  SMD_TRY(const size_t got, file.file->read_at(entry.offset, {memory.get(), entry.length}));
-  if (got < entry.length) return outside(entry.offset, entry.length, entry.offset + got, file.path);
+  SMD_TRY(const size_t got, file.file->read_at(begin, {memory.get(), entry.length}));
+  if (got < entry.length) return outside(begin, entry.length, begin + got, file.path);
   SMD_TRY(auto event, parse(snapshot, at, {memory.get(), entry.length}));
   return value_of(event, std::move(memory));
 }
@@ -282,9 +316,17 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
     give_back(std::move(file));
     return value;
   }
-  SMD_TRY(const Block block,
-          read_block(snapshot, at.part, {entry.offset, entry.offset + entry.length}));
-  SMD_TRY(auto event, parse(snapshot, at, block.at(entry)));
+  const Extent extent = extent_of(snapshot, at);
+  SMD_TRY(const Block block, read_block(snapshot, at.part, extent));
+  if (entry.form == Layout::Form::record) {
+    SMD_TRY(auto event, parse(snapshot, at, block.at(entry)));
+    return value_of(event, nullptr);
+  }
+  const Part& part = snapshot.part(at.part);
+  if (part.checksums) SMD_RETURN_IF_ERROR(check_block(snapshot, part, block.at(extent)));
+  format::EventView event{
+      .tensor = format::TensorContent{.dtype = entry.dtype, .elements = block.at(entry)}};
+  if (entry.form == Layout::Form::number) event.tensor->shape = {1};
   return value_of(event, nullptr);
 }
 
@@ -300,25 +342,42 @@ Status RecordReader::visit(const Snapshot& snapshot, std::span<const Location> a
   const uint64_t gap = storage_->is_remote() ? kRemoteGapBytes : kLocalGapBytes;
   for (size_t first = 0; first < order.size();) {
     const uint32_t part = at[order[first]].part;
-    const Layout::Entry& start = snapshot.entry(at[order[first]]);
-    Extent extent{start.offset, start.offset + start.length};
+    Extent extent = extent_of(snapshot, at[order[first]]);
+    bool numbers = false;  // some of the block are read
+    const auto note = [&](const Layout::Entry& entry) {
+      numbers = numbers || entry.form != Layout::Form::record;
+    };
+    note(snapshot.entry(at[order[first]]));
     size_t last = first + 1;
     for (; last < order.size() && at[order[last]].part == part; ++last) {
-      const Layout::Entry& next = snapshot.entry(at[order[last]]);
-      const uint64_t end = next.offset + next.length;
-      if (next.offset > extent.end + gap || end - extent.begin > kMostExtentBytes) break;
-      extent.end = std::max(extent.end, end);
+      const Extent next = extent_of(snapshot, at[order[last]]);
+      const uint64_t end = std::max(extent.end, next.end);
+      if (next.begin > extent.end + gap || end - extent.begin > kMostExtentBytes) break;
+      extent = {std::min(extent.begin, next.begin), end};
+      note(snapshot.entry(at[order[last]]));
     }
     SMD_TRY(const Block block, read_block(snapshot, part, extent));
+    const Part& of = snapshot.part(part);
+    if (numbers && of.checksums) {
+      const Layout::Block& all = snapshot.layout_of(of).block();
+      SMD_RETURN_IF_ERROR(
+          check_block(snapshot, of, block.at(Extent{all.offset, all.offset + all.length})));
+    }
     for (; first < last; ++first) {
       const Location& where = at[order[first]];
       const Layout::Entry& entry = snapshot.entry(where);
-      SMD_TRY(const auto event, parse(snapshot, where, block.at(entry)));
-      const Status status = visitor(order[first], *event.tensor);
+      Status status;
+      if (entry.form == Layout::Form::record) {
+        SMD_TRY(const auto event, parse(snapshot, where, block.at(entry)));
+        status = visitor(order[first], *event.tensor);
+      } else {
+        status = visitor(order[first],
+                         format::TensorContent{.dtype = entry.dtype, .elements = block.at(entry)});
+      }
       if (!status.ok()) {
         return Error{status.error().code,
-                     fmt::format("{} Offset {} of file: {}", status.error().message, entry.offset,
-                                 snapshot.file_of(snapshot.part(part)))};
+                     fmt::format("{} Offset {} of file: {}", status.error().message,
+                                 of.base + entry.offset, snapshot.file_of(of))};
       }
     }
   }

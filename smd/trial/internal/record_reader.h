@@ -1,7 +1,7 @@
 #pragma once
 
-// Reads tensor records at the places that a snapshot knows. Keeps files open and, on remote
-// storages, the small records of a step, which are read together. Thread-safe.
+// Reads tensor records and numbers of blocks at the places that a snapshot knows. Keeps files open
+// and, on remote storages, the small records of a step, which are read together. Thread-safe.
 
 #include <list>
 #include <memory>
@@ -30,7 +30,7 @@ class RecordReader final {
                              std::span<std::optional<double>> out);
 
  private:
-  // Bytes [begin, end) of a file.
+  // Bytes [begin, end), counted from the beginning of a part in its file.
   struct Extent {
     uint64_t begin = 0;
     uint64_t end = 0;
@@ -39,6 +39,9 @@ class RecordReader final {
     uint64_t begin = 0;
     std::shared_ptr<const Bytes> bytes;
 
+    ByteSpan at(const Extent& extent) const {
+      return ByteSpan(*bytes).subspan(extent.begin - begin, extent.end - extent.begin);
+    }
     ByteSpan at(const Layout::Entry& entry) const {
       return ByteSpan(*bytes).subspan(entry.offset - begin, entry.length);
     }
@@ -49,9 +52,10 @@ class RecordReader final {
     std::vector<Block> blocks;  // one per stretch, empty until it was read
     uint32_t visits = 0;
   };
-  // Belongs to a part rather than to a path: a file that was written again is another part.
+  // Belongs to a part rather than to a path, as a file that was written again is another part;
+  // parts share files that only grow.
   struct OpenFile {
-    uint32_t part = 0;
+    uint64_t owner = 0;
     std::string path;
     std::unique_ptr<storage::ReadFile> file;
   };
@@ -65,10 +69,13 @@ class RecordReader final {
   template <typename Visitor>
   Status visit(const Snapshot& snapshot, std::span<const Location> at, Visitor&& visitor);
 
+  static uint64_t owner_of(const Snapshot& snapshot, uint32_t part);
+  // The bytes that a number or record needs to be read and checked.
+  static Extent extent_of(const Snapshot& snapshot, const Location& at);
   Result<TensorValue> read_large(const Snapshot& snapshot, const Location& at, OpenFile& file);
   // Bytes that hold the extent, from the file or from what is kept.
   Result<Block> read_block(const Snapshot& snapshot, uint32_t part, const Extent& wanted);
-  Result<Block> read_extent(OpenFile& file, const Extent& extent);
+  Result<Block> read_extent(OpenFile& file, uint64_t base, const Extent& extent);
   std::shared_ptr<PartBlocks> blocks_of(const Snapshot& snapshot, uint32_t part);
   static std::vector<Extent> stretches_of(const Layout& layout);
 
@@ -76,7 +83,7 @@ class RecordReader final {
   std::mutex mutex_;
   // All guarded by mutex_.
   std::list<OpenFile> idle_;  // last used first
-  std::unordered_map<uint32_t, std::list<OpenFile>::iterator> idle_by_part_;
+  std::unordered_map<uint64_t, std::list<OpenFile>::iterator> idle_by_owner_;
   std::unordered_map<uint32_t, std::shared_ptr<PartBlocks>> blocks_;                    // by part
   std::unordered_map<uint32_t, std::shared_ptr<const std::vector<Extent>>> stretches_;  // by layout
   uint64_t block_bytes_ = 0;

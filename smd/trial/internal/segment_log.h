@@ -1,0 +1,68 @@
+#pragma once
+
+// What a packed segment holds, read from its log as that grows; from the segment itself when the
+// log is missing or damaged. Several logs may be read at the same time; each by one thread at a
+// time.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "smd/base/result.h"
+#include "smd/format/packed_file_name.h"
+#include "smd/format/packed_log.h"
+#include "smd/storage/storage.h"
+#include "smd/trial/staging.h"
+
+namespace smd::internal {
+
+class SegmentLog final {
+ public:
+  explicit SegmentLog(format::PackedFileName name) : name_(std::move(name)) {}
+
+  // Reads what is new. An entry that is not there completely is left for the next time.
+  // unsupported: written by a later release. Other errors say why the segment is read no further.
+  Status read(storage::Storage& storage);
+  // The same without the log: from the footer, or else from the records of the segment.
+  Status read_segment(storage::Storage& storage);
+  // Adds the steps that were read to the staging.
+  void merge(Staging& staging, bool keep_checksums);
+
+  // No step will follow.
+  bool ended() const { return ended_; }
+  // Bytes of the log that were understood.
+  uint64_t size_bytes() const { return read_bytes_; }
+
+ private:
+  struct Schema {
+    std::vector<std::string> ops;
+    std::vector<format::PackedValue> values;
+    std::vector<uint32_t> offsets;
+    uint64_t size_bytes = 0;
+  };
+
+  // Understands the entries from read_bytes_ on; `text` is what follows there.
+  Status parse(ByteSpan text);
+  Status take(const format::PackedEntry& entry);
+  Status take_schema(const format::PackedSchema& schema);
+  Status take_step(const format::PackedStep& step);
+  uint32_t layout_of(const format::PackedStep& step, Staging& staging);
+  Layout::Entry entry_of(uint32_t name, Staging& staging) const;
+
+  const format::PackedFileName name_;
+  uint64_t read_bytes_ = 0;
+  bool begun_ = false;  // the header was read
+  bool ended_ = false;
+  std::vector<std::string> names_;
+  std::map<uint32_t, Schema> schemas_;
+  std::vector<format::PackedStep> steps_;  // not merged yet
+  // Layouts in the staging by the numbers that make them; most steps are like the one before.
+  std::map<std::vector<uint64_t>, uint32_t> layouts_;
+  std::vector<uint64_t> key_;
+  std::vector<uint64_t> last_key_;
+  uint32_t last_layout_ = 0;
+};
+
+}  // namespace smd::internal
