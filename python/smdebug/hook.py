@@ -125,6 +125,7 @@ class BaseHook:
         *,
         exclude_regex: Any = None,
         durable: str = "off",
+        layout: str | None = None,
         max_queue_bytes: int | None = None,
     ) -> None:
         if out_dir is None:
@@ -144,6 +145,7 @@ class BaseHook:
             "save_all": _flag(save_all, "save_all"),
             "include_workers": _text(include_workers, "include_workers"),
             "durable": _text(durable, "durable"),
+            "layout": None if layout is None else _text(layout, "layout"),
             "max_queue_bytes": max_queue_bytes,
         }
         manager = self._make_manager()

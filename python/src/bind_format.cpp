@@ -12,6 +12,7 @@
 #include "python/src/errors.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
+#include "smd/config/hook_config.h"
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
@@ -20,6 +21,7 @@
 #include "smd/storage/storage.h"
 #include "smd/types/worker.h"
 #include "smd/writer/sinks/original.h"
+#include "smd/writer/sinks/packed.h"
 
 namespace smdebug {
 namespace {
@@ -106,10 +108,17 @@ EventRecord read_record(const std::string& path, uint64_t offset, uint64_t lengt
 // Writes one step of one worker, from the calling thread.
 class StepFile final {
  public:
-  StepFile(const std::string& out_dir, smd::Step step, const std::string& worker)
-      : step_(step),
-        sink_(smd::original_sink({.storage = check(smd::storage::open_storage(out_dir)),
-                                  .worker = smd::worker_to_file_name(worker)})) {}
+  StepFile(const std::string& out_dir, smd::Step step, const std::string& worker,
+           const std::string& layout)
+      : step_(step) {
+    auto storage = check(smd::storage::open_storage(out_dir));
+    const std::string name = smd::worker_to_file_name(worker);
+    if (check(smd::parse_run_layout(layout)) == smd::RunLayout::packed) {
+      sink_ = smd::packed_sink({.storage = std::move(storage), .worker = name});
+    } else {
+      sink_ = smd::original_sink({.storage = std::move(storage), .worker = name});
+    }
+  }
 
   void tensor(const std::string& name, nb::handle value, smd::Mode mode, smd::Step mode_step,
               double wall_secs) {
@@ -143,6 +152,7 @@ class StepFile final {
     if (!open_) return;
     open_ = false;
     check(sink_->end_step());
+    check(sink_->close());
   }
 
  private:
@@ -196,9 +206,9 @@ void bind_format(nb::module_& m) {
         return out;
       },
       nb::arg("text"), nb::arg("source") = "");
-  nb::class_<StepFile>(m, "StepFile", "Writes the event and index file of one step and worker.")
-      .def(nb::init<const std::string&, smd::Step, const std::string&>(), nb::arg("out_dir"),
-           nb::arg("step"), nb::arg("worker"))
+  nb::class_<StepFile>(m, "StepFile", "Writes one step of one worker.")
+      .def(nb::init<const std::string&, smd::Step, const std::string&, const std::string&>(),
+           nb::arg("out_dir"), nb::arg("step"), nb::arg("worker"), nb::arg("layout") = "original")
       .def("tensor", &StepFile::tensor, nb::arg("name"), nb::arg("value").none(), nb::arg("mode"),
            nb::arg("mode_step"), nb::arg("wall_secs"))
       .def("shape", &StepFile::shape, nb::arg("name"), nb::arg("original_name"), nb::arg("shape"),

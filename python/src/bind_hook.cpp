@@ -101,6 +101,9 @@ smd::HookConfig config_from(const nb::dict& arguments) {
   config.include_workers =
       check(smd::parse_include_workers(nb::cast<std::string>(get("include_workers"))));
   config.durable = check(smd::parse_durability(nb::cast<std::string>(get("durable"))));
+  if (const nb::object layout = get("layout"); !layout.is_none()) {
+    config.layout = check(smd::parse_run_layout(nb::cast<std::string>(layout)));
+  }
   if (const nb::object save = get("save_config"); !save.is_none()) {
     config.save_config = nb::cast<const smd::SaveConfig&>(save);
   }

@@ -20,9 +20,33 @@ VARIABLES = (
     "CHECKPOINT_CONFIG_FILE_PATH",
     "TRAINING_JOB_NAME",
     "SMDEBUG_STRICT",
+    "SMDEBUG_LAYOUT",
     "RANK",
     "WORLD_SIZE",
 )
+
+
+# Tests of what readers see run over each layout on disk, unless they are about its files.
+LAYOUTS = ("original", "packed")
+OVER_BOTH_LAYOUTS = ("test_trial", "test_tensor")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeats the tests of readers for each layout."""
+    both = metafunc.module.__name__ in OVER_BOTH_LAYOUTS
+    if both and not any(metafunc.definition.iter_markers("original_layout")):
+        metafunc.parametrize("layout", LAYOUTS, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def layout(
+    request: pytest.FixtureRequest, clean_process: None, monkeypatch: pytest.MonkeyPatch
+) -> str:
+    """The layout that hooks and `writing` use in this test."""
+    chosen = getattr(request, "param", "original")
+    if chosen != "original":
+        monkeypatch.setenv("SMDEBUG_LAYOUT", chosen)
+    return chosen
 
 
 @pytest.fixture(autouse=True)

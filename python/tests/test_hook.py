@@ -102,6 +102,8 @@ def test_the_arguments_can_be_read_back(out_dir: Path) -> None:
         ({"exclude_regex": "["}, SMDebugValueError),
         ({"include_collections": {"a": 1}}, SMDebugTypeError),
         ({"durable": "always"}, SMDebugValueError),
+        ({"layout": "zip"}, SMDebugValueError),
+        ({"layout": 2}, SMDebugTypeError),
         ({"max_queue_bytes": 0}, SMDebugValueError),
         ({"max_queue_bytes": "many"}, ValueError),
         ({"nonsense": 1}, TypeError),
@@ -142,6 +144,30 @@ def test_steps_are_counted_and_saved_by_the_plan(out_dir: Path) -> None:
     hook.close()
     assert recorded.steps(out_dir) == [0, 3, 6]
     assert recorded.value(out_dir, "w", 6).tolist() == [6, 6]
+
+
+def test_the_layout_comes_from_the_argument_or_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMDEBUG_LAYOUT", "packed")
+    for name, layout, folder in [("a", None, "v2"), ("b", "original", "index")]:
+        hook = Hook(tmp_path / name, save_config=EVERY_STEP, layout=layout)
+        with hook.step():
+            hook.save_tensor("w", ONE)
+        hook.close()
+        assert (tmp_path / name / folder).is_dir()
+    monkeypatch.setenv("SMDEBUG_LAYOUT", "flat")
+    with pytest.raises(SMDebugValueError, match="SMDEBUG_LAYOUT"):
+        Hook(tmp_path / "c")
+
+
+def test_a_run_goes_on_in_its_own_layout_only(out_dir: Path) -> None:
+    hook = Hook(out_dir, save_config=EVERY_STEP, layout="packed")
+    with hook.step():
+        hook.save_tensor("w", ONE)
+    with pytest.raises(SMDebugValueError, match="choose another directory or the same layout"):
+        Hook(out_dir, layout="original")
+    hook.close()
 
 
 def test_a_step_is_visible_when_its_block_ends(out_dir: Path) -> None:

@@ -496,6 +496,7 @@ def test_two_underscores_in_a_directory_change_no_worker(tmp_path: Path) -> None
     assert create_trial(out_dir).tensor("w").workers(0) == ["worker_0"]
 
 
+@pytest.mark.original_layout
 def test_foreign_files_are_ignored(run: Path) -> None:
     (run / "framework").mkdir()
     (run / "framework" / "profile.json").write_text("{")
@@ -504,6 +505,7 @@ def test_foreign_files_are_ignored(run: Path) -> None:
     assert create_trial(run).steps() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.original_layout
 def test_a_damaged_index_costs_one_step(run: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = run / "index/000000000/000000000002_worker_0.json"
     path.write_text(path.read_text()[:50])
@@ -513,6 +515,7 @@ def test_a_damaged_index_costs_one_step(run: Path, caplog: pytest.LogCaptureFixt
     assert any(str(path.relative_to(run)) in text for text in said)
 
 
+@pytest.mark.original_layout
 def test_checked_payloads(run: Path) -> None:
     path = next(run.glob("events/000000000001/*"))
     data = bytearray(path.read_bytes())
@@ -526,6 +529,7 @@ def test_checked_payloads(run: Path) -> None:
     assert trial.tensor("layer/weight").value(2)[0, 0] == 2
 
 
+@pytest.mark.original_layout
 def test_a_missing_event_file_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -540,6 +544,7 @@ def test_a_missing_event_file_is_waited_for(
     assert trial.tensor("w").value(0) == 0
 
 
+@pytest.mark.original_layout
 def test_a_lost_event_file_is_not_waited_for(tmp_path: Path) -> None:
     writing.collections(tmp_path)
     for step in range(2):
@@ -549,6 +554,7 @@ def test_a_lost_event_file_is_not_waited_for(tmp_path: Path) -> None:
         create_trial(tmp_path).tensor("w").value(0)
 
 
+@pytest.mark.original_layout
 def test_giving_up_on_a_missing_event_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT", "3")
     monkeypatch.setattr("smdebug.tensor._MISSING_FILE_WAIT_SECS", 0.01)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ def step(
     **tensors: Any,
 ) -> None:
     """One step of one worker; a tensor `a__b` is called `a/b`."""
-    file = _core.StepFile(str(out_dir), number, worker)
+    layout = os.environ.get("SMDEBUG_LAYOUT", "original")
+    file = _core.StepFile(str(out_dir), number, worker, layout)
     at = number if mode_step is None else mode_step
     for name, value in (tensors or {"w": np.float32(number)}).items():
         file.tensor(name.replace("__", "/"), value, mode, at, 0.0)

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "smd/base/nearest.h"
+#include "smd/config/hook_config.h"
 #include "smd/config/json_value.h"
 
 namespace smd {
@@ -101,6 +102,12 @@ Result<bool> Environment::flag(std::string_view name, bool fallback) const {
 Result<bool> Environment::use_smdebug() const { return flag("USE_SMDEBUG", true); }
 
 Result<bool> Environment::strict() const { return flag("SMDEBUG_STRICT", false); }
+
+Result<RunLayout> Environment::layout() const {
+  const auto text = find("SMDEBUG_LAYOUT");
+  if (!text || text->empty()) return RunLayout::original;
+  return parse_run_layout(*text, "SMDEBUG_LAYOUT");
+}
 
 Result<std::optional<ProcessRank>> Environment::process_rank() const {
   for (const Launcher& launcher : kLaunchers) {

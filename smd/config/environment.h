@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "smd/base/result.h"
+#include "smd/types/run_layout.h"
 
 namespace smd {
 
@@ -48,6 +49,9 @@ class Environment final {
   // y yes t true on 1, n no f false off 0.
   Result<bool> use_smdebug() const;
   Result<bool> strict() const;
+
+  // SMDEBUG_LAYOUT, by default the original.
+  Result<RunLayout> layout() const;
 
   // Rank and size from the first launcher that set both of its variables; nullopt: none did.
   // Error when they are not numbers with 0 ≤ rank < size.

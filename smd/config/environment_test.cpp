@@ -39,6 +39,9 @@ TEST(Environment, variables_override_the_paths) {
 TEST(Environment, flags_accept_twelve_words_in_any_case) {
   EXPECT_TRUE(*Environment().use_smdebug());
   EXPECT_FALSE(*Environment().strict());
+  EXPECT_EQ(*Environment().layout(), RunLayout::original);
+  EXPECT_EQ(*with({{"SMDEBUG_LAYOUT", "packed"}}).layout(), RunLayout::packed);
+  EXPECT_FALSE(with({{"SMDEBUG_LAYOUT", "v2"}}).layout().ok());
   for (const char* yes : {"y", "Yes", "T", "TRUE", "on", "1", " 1 "}) {
     EXPECT_TRUE(*with({{"USE_SMDEBUG", yes}}).use_smdebug()) << yes;
     EXPECT_TRUE(*with({{"SMDEBUG_STRICT", yes}}).strict()) << yes;

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kWorkerNames = {"one", "all"};
 constexpr std::array<std::string_view, 3> kDurabilityNames = {"off", "step", "close"};
+constexpr std::array<std::string_view, 2> kLayoutNames = {"original", "packed"};
 
 constexpr std::array<std::string_view, 5> kTopKeys = {
     "LocalPath", "HookParameters", "CollectionConfigurations", "S3OutputPath", "S3Path"};
@@ -25,10 +26,11 @@ constexpr std::array<std::string_view, 2> kCollectionKeys = {"CollectionName",
                                                              "CollectionParameters"};
 constexpr std::array<std::string_view, 5> kSaveKeys = {"save_interval", "save_steps", "start_step",
                                                        "end_step", "when_nan"};
-constexpr std::array<std::string_view, 12> kHookKeys = {
+constexpr std::array<std::string_view, 13> kHookKeys = {
     "save_all",        "include_regex",      "exclude_regex",   "include_collections",
     "include_workers", "export_tensorboard", "tensorboard_dir", "dry_run",
-    "reductions",      "save_raw_tensor",    "save_shape",      "durable"};
+    "reductions",      "save_raw_tensor",    "save_shape",      "durable",
+    "layout"};
 constexpr std::array<std::string_view, 6> kParameterKeys = {"include_regex",   "exclude_regex",
                                                             "save_histogram",  "reductions",
                                                             "save_raw_tensor", "save_shape"};
@@ -219,6 +221,11 @@ Result<Durability> json_durability(const Json& value, std::string_view key) {
   return parse_durability(text, key);
 }
 
+Result<RunLayout> json_run_layout(const Json& value, std::string_view key) {
+  SMD_TRY(const std::string text, json_string(value, key));
+  return parse_run_layout(text, key);
+}
+
 Status read_hook_parameters(const Parameters& parameters, HookConfig& config) {
   SMD_RETURN_IF_ERROR(parameters.read("save_all", config.save_all, json_bool));
   SMD_RETURN_IF_ERROR(parameters.read("dry_run", config.dry_run, json_bool));
@@ -228,6 +235,7 @@ Status read_hook_parameters(const Parameters& parameters, HookConfig& config) {
   SMD_RETURN_IF_ERROR(
       parameters.read("include_workers", config.include_workers, json_include_workers));
   SMD_RETURN_IF_ERROR(parameters.read("durable", config.durable, json_durability));
+  SMD_RETURN_IF_ERROR(parameters.read("layout", config.layout, json_run_layout));
   SMD_RETURN_IF_ERROR(parameters.read("include_regex", config.include_regex, json_list));
   SMD_RETURN_IF_ERROR(parameters.read("exclude_regex", config.exclude_regex, json_list));
   std::vector<std::string> names;
@@ -366,6 +374,13 @@ Result<IncludeWorkers> parse_include_workers(std::string_view text, std::string_
 Result<Durability> parse_durability(std::string_view text, std::string_view key) {
   SMD_TRY(const size_t index, parse_choice(text, key, kDurabilityNames));
   return static_cast<Durability>(index);
+}
+
+std::string_view name_of(RunLayout layout) { return kLayoutNames[static_cast<size_t>(layout)]; }
+
+Result<RunLayout> parse_run_layout(std::string_view text, std::string_view key) {
+  SMD_TRY(const size_t index, parse_choice(text, key, kLayoutNames));
+  return static_cast<RunLayout>(index);
 }
 
 Result<ParsedHookConfig> parse_hook_config(const Json& json, const HookDefaults& defaults) {

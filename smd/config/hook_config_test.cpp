@@ -96,7 +96,7 @@ TEST(HookConfig, reads_every_hook_parameter) {
   const auto parsed = parse(hook(R"(
     "save_all": "True", "dry_run": 1, "export_tensorboard": "true", "tensorboard_dir": "/tb",
     "include_regex": ["a{1,2}", "b"], "exclude_regex": "c, d", "include_collections": "weights,losses,weights",
-    "include_workers": "all", "durable": "close", "when_nan": "loss,grad", "train.when_nan": "x")"));
+    "include_workers": "all", "durable": "close", "layout": "packed", "when_nan": "loss,grad", "train.when_nan": "x")"));
   EXPECT_THAT(parsed.warnings, IsEmpty());
   const HookConfig& config = parsed.config;
   EXPECT_TRUE(config.save_all);
@@ -108,6 +108,7 @@ TEST(HookConfig, reads_every_hook_parameter) {
   EXPECT_THAT(config.include_collections, ElementsAre("weights", "losses"));
   EXPECT_EQ(config.include_workers, IncludeWorkers::all);
   EXPECT_EQ(config.durable, Durability::close);
+  EXPECT_EQ(config.layout, RunLayout::packed);
   EXPECT_THAT(config.save_config->mode(Mode::eval)->when_nan, ElementsAre("loss", "grad"));
   EXPECT_THAT(config.save_config->mode(Mode::train)->when_nan, ElementsAre("x"));
   EXPECT_FALSE(config.reduction_config.has_value());
@@ -241,7 +242,7 @@ TEST(HookConfig, listed_collections_join_the_included_ones) {
 
 TEST(HookConfig, unknown_keys_are_reported_with_the_nearest) {
   const auto parsed = parse(R"({"LocalPth": "/x", "S3OutputPath": "s3://b", "S3Path": "s3://b",
-    "HookParameters": {"save_intervall": 1, "trian.save_steps": "1", "layout": "x"},
+    "HookParameters": {"save_intervall": 1, "trian.save_steps": "1", "format": "x"},
     "CollectionConfigurations": [{"CollectionName": "c", "Other": 1,
       "CollectionParameters": {"save_histograms": true, "save_all": true}}]})");
   EXPECT_THAT(
@@ -252,7 +253,7 @@ TEST(HookConfig, unknown_keys_are_reported_with_the_nearest) {
                   "'save_interval'?",
                   "Ignoring the unknown key 'trian.save_steps' in HookParameters. Did you mean "
                   "'train.save_steps'?",
-                  HasSubstr("'layout' in HookParameters."),
+                  HasSubstr("'format' in HookParameters."),
                   HasSubstr("'Other' in CollectionConfigurations[0]."),
                   "Ignoring the unknown key 'save_histograms' in "
                   "CollectionConfigurations[0].CollectionParameters. "
@@ -284,6 +285,7 @@ TEST(HookConfig, errors_name_the_json_key) {
       error_of(hook(R"("include_workers": "al")")),
       AllOf(HasSubstr("HookParameters.include_workers is 'al'"), HasSubstr("Did you mean 'all'?")));
   EXPECT_THAT(error_of(hook(R"("durable": "steps")")), HasSubstr("Did you mean 'step'?"));
+  EXPECT_THAT(error_of(hook(R"("layout": "pack")")), HasSubstr("Did you mean 'packed'?"));
   EXPECT_THAT(error_of(hook(R"("include_regex": {"a": 1})")),
               HasSubstr("HookParameters.include_regex"));
   EXPECT_THAT(error_of(hook(R"("tensorboard_dir": 1)")),

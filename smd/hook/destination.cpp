@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "smd/format/file_name.h"
+#include "smd/format/packed_file_name.h"
 
 namespace smd {
 
@@ -44,6 +45,25 @@ Status check_unfinished(storage::Storage& storage, Log& log) {
                               marker.error().message));
       return {};
   }
+}
+
+Status check_layout(const Destination& place, RunLayout layout) {
+  storage::Storage& storage = *place.storage;
+  const bool packed = layout == RunLayout::packed;
+  if (place.spool || storage.is_remote()) {
+    if (!packed) return {};
+    return Error{ErrorCode::unsupported,
+                 fmt::format("layout='packed' is for local directories; record to an object store "
+                             "with layout='original': {}",
+                             storage.name())};
+  }
+  const auto others = storage.list(packed ? "index" : format::kPackedFolder, "");
+  if (!others.ok() || others->empty()) return {};  // recording tells of a place that cannot be read
+  return Error{ErrorCode::invalid_argument,
+               fmt::format("The output directory holds a run with layout='{}', which cannot go on "
+                           "with layout='{}'; choose another directory or the same layout: {}",
+                           name_of(packed ? RunLayout::original : RunLayout::packed),
+                           name_of(layout), storage.name())};
 }
 
 }  // namespace smd

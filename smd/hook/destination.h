@@ -9,6 +9,7 @@
 #include "smd/base/log.h"
 #include "smd/base/result.h"
 #include "smd/config/environment.h"
+#include "smd/config/hook_config.h"
 #include "smd/storage/s3/options.h"
 #include "smd/storage/spool.h"
 #include "smd/storage/storage.h"
@@ -32,5 +33,8 @@ Result<Destination> open_destination(std::string_view out_dir, DestinationOption
 // closed: the place holds a finished job. invalid_argument: it cannot be used, because of a wrong
 // bucket or wrong keys. A place that cannot be reached at the moment is one line in the log.
 Status check_unfinished(storage::Storage& storage, Log& log);
+// Error if steps of this layout cannot be recorded here: it is an object store, which has no packed
+// runs, or a directory that holds steps of the other layout.
+Status check_layout(const Destination& place, RunLayout layout);
 
 }  // namespace smd

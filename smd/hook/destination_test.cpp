@@ -62,5 +62,30 @@ TEST(CheckUnfinished, refuses_a_place_with_an_end_marker) {
   EXPECT_EQ(check_unfinished(*place, *log).error().code, ErrorCode::closed);
 }
 
+TEST(CheckLayout, refuses_a_place_with_steps_of_the_other_layout) {
+  for (const RunLayout held : {RunLayout::original, RunLayout::packed}) {
+    const bool packed = held == RunLayout::packed;
+    const Destination place{.storage = storage::memory_storage(), .spool = nullptr};
+    EXPECT_TRUE(check_layout(place, RunLayout::original).ok());
+    EXPECT_TRUE(check_layout(place, RunLayout::packed).ok());
+    const std::string file = packed ? "v2/log/w.1/00000000" : format::index_file_name(0, "w");
+    ASSERT_TRUE(place.storage->put(file, {}, storage::Put::always, {}).ok());
+    EXPECT_TRUE(check_layout(place, held).ok());
+    const Status refused = check_layout(place, packed ? RunLayout::original : RunLayout::packed);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_THAT(refused.error().message, HasSubstr("choose another directory"));
+  }
+}
+
+TEST_F(DestinationTest, object_stores_hold_no_packed_runs) {
+  const auto place =
+      open_destination("s3://bucket/run", {.environment = environment({}), .s3 = {}});
+  ASSERT_TRUE(place.ok());
+  EXPECT_TRUE(check_layout(*place, RunLayout::original).ok());
+  const Status refused = check_layout(*place, RunLayout::packed);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
+}
+
 }  // namespace
 }  // namespace smd

@@ -14,6 +14,7 @@
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
 #include "smd/writer/sinks/original.h"
+#include "smd/writer/sinks/packed.h"
 
 namespace smd {
 namespace {
@@ -89,6 +90,10 @@ Status Hook::initialize() {
     spool_ = std::move(place.spool);
   }
   SMD_RETURN_IF_ERROR(check_unfinished(*storage_, *options_.log));
+  if (!config.layout) {
+    SMD_TRY(config.layout, options_.environment.layout());
+  }
+  if (!config.dry_run) SMD_RETURN_IF_ERROR(check_layout({storage_, spool_}, *config.layout));
 
   std::vector<std::string>& include = plan_options_.include_collections;
   for (const std::string& name : config.include_collections) add_unique(include, name);
@@ -187,12 +192,22 @@ Status Hook::start() {
   // Closing the spool does more than the sink's sync could, and with a longer patience.
   const bool at_close = spool_ && options_.config.durable == Durability::close;
   const Durability durable = at_close ? Durability::off : options_.config.durable;
-  writer_ = std::make_unique<Writer>(original_sink({.storage = storage_,
-                                                    .worker = worker_to_file_name(worker_.name),
-                                                    .exclusive = worker_.count == 1 && !spool_,
-                                                    .durable = durable}),
-                                     options_.writer);
+  writer_ = std::make_unique<Writer>(make_sink(durable), options_.writer);
   return {};
+}
+
+std::unique_ptr<Sink> Hook::make_sink(Durability durable) const {
+  const std::string worker = worker_to_file_name(worker_.name);
+  const bool exclusive = worker_.count == 1 && !spool_;
+  if (options_.config.layout == RunLayout::packed) {
+    return packed_sink({.storage = storage_,
+                        .worker = worker,
+                        .exclusive = exclusive,
+                        .durable = durable,
+                        .clock = options_.clock});
+  }
+  return original_sink(
+      {.storage = storage_, .worker = worker, .exclusive = exclusive, .durable = durable});
 }
 
 Status Hook::prepare() {

@@ -166,6 +166,7 @@ class Hook final {
   Status restore();
   // Before the first step.
   Status start();
+  std::unique_ptr<Sink> make_sink(Durability durable) const;
   Status prepare();
   Status begin(StepInfo step);
   void finish_step();
