@@ -158,6 +158,8 @@ class Hook final {
 
   const Worker& worker() const { return worker_; }
   bool is_recording() const { return recording_ && fork_guard_.in_owner(); }
+  // Steps that the writer has published: they are never lost.
+  int64_t committed_steps() const { return writer_ ? writer_->committed_steps() : 0; }
   size_t peak_queue_bytes() const { return writer_ ? writer_->peak_queue_bytes() : 0; }
 
  private:

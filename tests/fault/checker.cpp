@@ -15,8 +15,11 @@
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/format/packed_file_name.h"
 #include "smd/format/tfrecord.h"
 #include "smd/storage/storage.h"
+#include "smd/trial/trial.h"
+#include "smd/types/tensor_name.h"
 #include "tests/fault/scenario.h"
 
 namespace {
@@ -70,6 +73,53 @@ Status compare(const Expected& expected, Stored& stored) {
   return {};
 }
 
+// What must be there besides the tensors that were stored as they are.
+Status check_rest(const StepInfo& info, Stored& stored,
+                  const std::map<std::string, Shape>& shapes) {
+  const auto run = stored.find(std::string(fault::kRunTensor));
+  if (run == stored.end() || run->second.elements.size() < 16)
+    return wrong("no tensor names the run");
+  for (const auto& tensor : fault::tensors_of(fault::run_of(run->second.elements), info.step)) {
+    for (const Expected& expected : fault::expected_of(tensor)) {
+      SMD_RETURN_IF_ERROR(compare(expected, stored));
+    }
+    const bool with_shape =
+        tensor.way == fault::Way::reduced || tensor.way == fault::Way::shape_only;
+    const auto shape = shapes.find(tensor.name);
+    if (with_shape && (shape == shapes.end() || shape->second != tensor.shape)) {
+      return wrong(fmt::format("the shape of '{}' is wrong", tensor.name));
+    }
+  }
+  if (!stored.empty()) return wrong(fmt::format("'{}' is not expected", stored.begin()->first));
+  return {};
+}
+
+// A step of a packed run, through the trial.
+Status check_row(const Trial& trial, const Snapshot& snapshot, const StepRow& row) {
+  if (row.info != fault::step_info(row.info.step)) return wrong("another mode or mode step");
+  Stored stored;
+  std::map<std::string, Shape> shapes;
+  const Part& part = snapshot.part(row.first_part);
+  const Layout& layout = snapshot.layout_of(part);
+  for (uint32_t i = 0; i < layout.entries().size(); ++i) {
+    const Layout::Entry& entry = layout.entries()[i];
+    const Slot slot = Slot::from_id(entry.slot);
+    const std::string& tensor = snapshot.names().tensors[entry.tensor];
+    SMD_TRY(TensorValue value, trial.read(snapshot, {row.first_part, i}));
+    stored[slot.is_value()
+               ? tensor
+               : reduction_tensor_name(snapshot.names().ops[slot.op()], slot.abs(), tensor)] = {
+        .dtype = value.dtype,
+        .shape = value.shape,
+        .elements = {value.elements.begin(), value.elements.end()},
+        .strings = value.strings};
+  }
+  for (const auto& shape : layout.shapes()) {
+    shapes[snapshot.names().tensors[shape.tensor]] = shape.shape;
+  }
+  return check_rest(row.info, stored, shapes);
+}
+
 Status check_step(storage::Storage& storage, const std::string& path) {
   const auto name = format::parse_step_file_name(path);
   if (!name || name->worker != "worker_0") return wrong("not the name of an index file");
@@ -79,24 +129,9 @@ Status check_step(storage::Storage& storage, const std::string& path) {
   if (index.mode != info.mode || index.mode_step != info.mode_step)
     return wrong("another mode or mode step");
   SMD_TRY(Stored stored, read_tensors(storage, index, name->step));
-  const auto run = stored.find(std::string(fault::kRunTensor));
-  if (run == stored.end() || run->second.elements.size() < 16)
-    return wrong("no tensor names the run");
-
   std::map<std::string, Shape> shapes;
   for (const auto& shape : index.shapes) shapes[shape.name] = shape.shape;
-  for (const auto& tensor : fault::tensors_of(fault::run_of(run->second.elements), name->step)) {
-    for (const Expected& expected : fault::expected_of(tensor)) {
-      SMD_RETURN_IF_ERROR(compare(expected, stored));
-    }
-    const bool with_shape =
-        tensor.way == fault::Way::reduced || tensor.way == fault::Way::shape_only;
-    if (with_shape && shapes[tensor.name] != tensor.shape) {
-      return wrong(fmt::format("the shape of '{}' is wrong", tensor.name));
-    }
-  }
-  if (!stored.empty()) return wrong(fmt::format("'{}' is not expected", stored.begin()->first));
-  return {};
+  return check_rest(info, stored, shapes);
 }
 
 int run(const std::string& dir) {
@@ -111,19 +146,31 @@ int run(const std::string& dir) {
     ++problems;
     fmt::print(stderr, "{}/{}: {}\n", dir, path, error.message);
   };
-  const auto files = storage->list("index", "");
-  if (!files.ok()) note("index", files.error());
   Step first = -1;
   Step last = -1;
   int64_t steps = 0;
+  const auto count = [&](Step step) {
+    if (steps++ == 0) first = step;
+    last = step;
+  };
+  const auto files = storage->list("index", "");
+  if (!files.ok()) note("index", files.error());
   if (files.ok()) {
     for (const auto& file : *files) {
       const Status status = check_step(*storage, file.path);
       if (!status.ok()) note(file.path, status.error());
-      if (const auto name = format::parse_step_file_name(file.path)) {
-        if (steps++ == 0) first = name->step;
-        last = name->step;
-      }
+      if (const auto name = format::parse_step_file_name(file.path)) count(name->step);
+    }
+  }
+  if (const auto logs = storage->list(format::kLogFolder, ""); logs.ok() && !logs->empty()) {
+    const auto trial = Trial::open(storage, {.check = true, .log = stderr_log()});
+    if (!trial.ok()) note("v2", trial.error());
+    const auto snapshot = trial.ok() ? (*trial)->snapshot() : nullptr;
+    for (size_t i = 0; snapshot && i < snapshot->row_count(); ++i) {
+      const StepRow& row = snapshot->row(i);
+      const Status status = check_row(**trial, *snapshot, row);
+      if (!status.ok()) note(fmt::format("step {}", row.info.step), status.error());
+      count(row.info.step);
     }
   }
   const std::string collections = format::collections_file_name("worker_0");

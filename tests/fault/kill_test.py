@@ -1,7 +1,8 @@
 """Kills recorders at random moments: what was committed stays readable, and the next run goes on.
 
 Each directory sees a run that is killed, a check, a second run that takes over the claim of the dead
-one and is killed as well, a check, and now and then a last run that ends by itself.
+one and is killed as well, a check, and now and then a last run that ends by itself. Every
+second directory is a packed one.
 """
 
 import argparse
@@ -35,28 +36,39 @@ class Kill:
         self.options = ["--big-every", dice.choice([0, 2, 4, 16])]
         if dice.random() < 0.1:
             self.options.append("--durable")
+        self.layout = ["--packed"] if number % 2 else []
 
     def run(self, programs: Programs, folder: Path) -> tuple[list[str], list[int]]:
         """Problems, and the steps that were readable after each kill."""
         problems: list[str] = []
         steps = []
         for seed, delay in zip(self.seeds, self.delays, strict=False):
-            process = programs.start(folder, "--seed", seed, *self.options)
+            process = programs.start(
+                folder, "--seed", seed, "--report", *self.options, *self.layout
+            )
             time.sleep(delay)
             process.kill()
-            process.communicate()
+            reported = process.communicate()[0].splitlines(keepends=True)
+            saved = [int(line) for line in reported if line.endswith("\n")]
             checked = programs.check(folder)
             steps.append(checked.steps)
             if checked.problems:
                 problems.append(f"after {delay * 1000:.2f} ms: {checked.problems}")
-        if self.number % LAST_RUN_EVERY == 0:
+            if saved and checked.steps < saved[-1]:
+                problems.append(f"{saved[-1]} steps were saved, and {checked.steps} are readable")
+        # A run in the original's layout that begins again replaces one step after the other.
+        if steps[1] < steps[0] - (0 if self.layout else 1):
+            problems.append(f"{steps[0]} steps were readable, and {steps[1]} after the next kill")
+        if self.number % LAST_RUN_EVERY < 2:
             problems += self.last_run(programs, folder)
         shutil.rmtree(folder, ignore_errors=True)  # there may be none yet
         return problems, steps
 
     def last_run(self, programs: Programs, folder: Path) -> list[str]:
         """A run that ends by itself saves every step, whatever is left of the dead ones."""
-        ended = programs.record(folder, "--seed", self.seeds[2], "--steps", LAST_RUN_STEPS)
+        ended = programs.record(
+            folder, "--seed", self.seeds[2], "--steps", LAST_RUN_STEPS, *self.layout
+        )
         checked = programs.check(folder)
         problems = [checked.problems] if checked.problems else []
         if ended.status != 0 or ended.closed != "ok":

@@ -2,9 +2,10 @@
 // fail.
 //
 //   smd_fault_recorder DIR [--seed N] [--steps N] [--step-ms N] [--big-every N] [--durable]
-//                          [--handle-signals]
+//                          [--packed] [--report] [--handle-signals]
 //
-// Prints "ready" before the first step, and at the end the result of close(). SIGUSR1 is counted by
+// Prints "ready" before the first step, and at the end the result of close(). With
+// --report each step prints how many steps are saved so far. SIGUSR1 is counted by
 // a handler without SA_RESTART; with --handle-signals, SIGTERM and SIGINT end the loop and close.
 
 #include <unistd.h>
@@ -38,6 +39,8 @@ struct Arguments {
   int64_t steps = 20'000;  // far more than a test waits for
   int64_t step_ms = 0;
   bool durable = false;
+  bool packed = false;
+  bool report = false;
   bool handle_signals = false;
 };
 
@@ -55,6 +58,10 @@ bool parse(int argc, char** argv, Arguments& out) {
       if (std::from_chars(argv[i], end, *number).ptr != end) return false;
     } else if (name == "--durable") {
       out.durable = true;
+    } else if (name == "--packed") {
+      out.packed = true;
+    } else if (name == "--report") {
+      out.report = true;
     } else if (name == "--handle-signals") {
       out.handle_signals = true;
     } else if (out.dir.empty() && !name.starts_with("--")) {
@@ -82,6 +89,7 @@ HookOptions hook_options(const Arguments& arguments) {
   HookConfig& config = options.config;
   config.out_dir = arguments.dir;
   config.durable = arguments.durable ? Durability::step : Durability::off;
+  config.layout = arguments.packed ? RunLayout::packed : RunLayout::original;
   config.save_config = *SaveConfig::broadcast({.save_interval = 1});
   config.include_regex = {"^(run|small/|big/)"};
   config.include_collections = {"reduced", "empty"};
@@ -142,6 +150,10 @@ int64_t train(Hook& hook, const Arguments& arguments) {
     hook.set_mode(fault::step_info(step).mode);
     note(hook.begin_step());
     for (const Tensor& tensor : fault::tensors_of(arguments.run, step)) note(save(hook, tensor));
+    if (arguments.report) {
+      fmt::print("{}\n", hook.committed_steps());
+      std::fflush(stdout);
+    }
     if (arguments.step_ms > 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(arguments.step_ms));
   }
@@ -155,7 +167,7 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, arguments)) {
     fmt::print(stderr,
                "usage: smd_fault_recorder DIR [--seed N] [--steps N] [--step-ms N] "
-               "[--big-every N] [--durable] [--handle-signals]\n");
+               "[--big-every N] [--durable] [--packed] [--report] [--handle-signals]\n");
     return 2;
   }
   // A recorder that nobody ends must not fill the disk for ever.
