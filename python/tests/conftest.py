@@ -28,7 +28,7 @@ VARIABLES = (
 
 # Tests of what readers see run over each layout on disk, unless they are about its files.
 LAYOUTS = ("original", "packed")
-OVER_BOTH_LAYOUTS = ("test_trial", "test_tensor")
+OVER_BOTH_LAYOUTS = ("test_trial", "test_tensor", "test_diff")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

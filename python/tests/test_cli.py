@@ -116,7 +116,9 @@ def test_wrong_paths_get_one_clear_sentence(tmp_path, recorded_run):
     fails_with(run("verify", tmp_path / "empty"), "is empty")
     (tmp_path / "code").mkdir()
     (tmp_path / "code/train.py").write_text("")
-    fails_with(run("verify", tmp_path / "code"), "index/, events/ and collections/", "source code")
+    fails_with(
+        run("verify", tmp_path / "code"), "index/, events/, v2/log/ and collections/", "source code"
+    )
     fails_with(run("verify", "--json", recorded_run.parent), str(recorded_run))
 
 

@@ -84,12 +84,11 @@ def same(a: list[Row], b: list[Row]) -> bool:
     return repr([sorted(r.items()) for r in a]) == repr([sorted(r.items()) for r in b])
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
+def record(path: Path, layout: str) -> Path:
     """Two modes, reductions, scalars, raw values."""
-    path = tmp_path / "run"
     hook = Hook(
         path,
+        layout=layout,
         save_config=SaveConfig(save_interval=1),
         reduction_config=ReductionConfig(reductions=["mean", "max"], abs_reductions=["min"]),
         save_all=True,
@@ -105,6 +104,12 @@ def run(tmp_path: Path) -> Path:
             hook.save("rare", np.array([np.nan, 1.0]))
     hook.close()
     return path
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run in the original layout."""
+    return record(tmp_path / "run", "original")
 
 
 @pytest.fixture
@@ -126,6 +131,12 @@ def test_rows_are_what_the_event_files_hold(run: Path) -> None:
     wanted = expected(run)
     assert len(wanted) == 6 * 3 + 1
     assert same(rows(pa.table(frame(run))), wanted)
+
+
+def test_both_layouts_make_the_same_table(run: Path, tmp_path: Path) -> None:
+    packed = record(tmp_path / "packed", "packed")
+    assert (packed / "v2").is_dir()
+    assert same(rows(pa.table(frame(packed))), rows(pa.table(frame(run))))
 
 
 @pytest.mark.parametrize("name", RUNS)

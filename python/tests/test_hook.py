@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import recorded
 import smdebug
+import writing
 from conftest import Messages
 from smdebug import Collection, Hook, ReductionConfig, SaveConfig, SaveConfigMode, modes
 from smdebug.collection import CollectionManager
@@ -161,13 +162,14 @@ def test_the_layout_comes_from_the_argument_or_the_environment(
         Hook(tmp_path / "c")
 
 
-def test_a_run_goes_on_in_its_own_layout_only(out_dir: Path) -> None:
-    hook = Hook(out_dir, save_config=EVERY_STEP, layout="packed")
-    with hook.step():
-        hook.save_tensor("w", ONE)
+def test_a_run_goes_on_in_its_own_layout_only(
+    out_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMDEBUG_LAYOUT", "packed")
+    writing.step(out_dir, 0)
     with pytest.raises(SMDebugValueError, match="choose another directory or the same layout"):
         Hook(out_dir, layout="original")
-    hook.close()
+    Hook(out_dir, layout="packed").close()
 
 
 def test_a_step_is_visible_when_its_block_ends(out_dir: Path) -> None:

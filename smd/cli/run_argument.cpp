@@ -36,7 +36,7 @@ bool is_file(const fs::path& path) {
 
 bool is_run(const fs::path& path) {
   return is_folder(path / "index") || is_folder(path / "events") ||
-         is_folder(path / "collections" / "000000000") ||
+         is_folder(path / "v2" / "log") || is_folder(path / "collections" / "000000000") ||
          // What an upload left behind may be nothing but this.
          is_file(path / format::kEndMarker);
 }
@@ -181,9 +181,9 @@ Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
     return wrong(fmt::format("'{}' is not a run, but holds {}: {}.", path.string(),
                              below.size() == 1 ? "one" : "some", fmt::join(below, ", ")));
   }
-  return wrong(
-      fmt::format("'{}' is not a run: it has none of index/, events/ and collections/; {}.",
-                  path.string(), guess(entries)));
+  return wrong(fmt::format(
+      "'{}' is not a run: it has none of index/, events/, v2/log/ and collections/; {}.",
+      path.string(), guess(entries)));
 }
 
 }  // namespace smd::cli

@@ -38,6 +38,11 @@ class RunArgumentTest : public testing::Test {
       (fs::path(testing::TempDir()) / ("smd_run_argument_" + std::to_string(getpid()))).string();
 };
 
+TEST_F(RunArgumentTest, a_packed_run_is_opened) {
+  file("packed/v2/log/worker_0.0000000000000100000002/00000000");
+  EXPECT_TRUE(open_run(folder + "/packed").ok());
+}
+
 TEST_F(RunArgumentTest, a_run_is_opened) {
   run("a");
   EXPECT_TRUE(open_run(folder + "/a").ok());
@@ -83,8 +88,8 @@ TEST_F(RunArgumentTest, a_directory_of_something_else_is_described) {
   EXPECT_THAT(error_of("tb"), HasSubstr("TensorBoard"));
   EXPECT_THAT(error_of("ck"), HasSubstr("checkpoints"));
   EXPECT_THAT(error_of("src"), HasSubstr("source code"));
-  EXPECT_THAT(error_of("other"),
-              AllOf(HasSubstr("index/, events/ and collections/"), HasSubstr("it holds 'a.bin'")));
+  EXPECT_THAT(error_of("other"), AllOf(HasSubstr("index/, events/, v2/log/ and collections/"),
+                                       HasSubstr("it holds 'a.bin'")));
 }
 
 TEST_F(RunArgumentTest, runs_in_sub_directories_are_named) {

@@ -11,6 +11,7 @@
 #include "smd/collection/collection_set.h"
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/format/packed_file_name.h"
 #include "smd/trial/internal/event_file.h"
 #include "smd/types/worker.h"
 
@@ -427,6 +428,17 @@ uint64_t VerifyReport::damage() const {
 }
 
 Result<VerifyReport> verify_run(storage::Storage& storage, const VerifyOptions& options) {
+  // Object stores hold no packed runs.
+  if (!storage.is_remote()) {
+    SMD_TRY(const auto packed, storage.list(format::kPackedFolder, ""));
+    if (!packed.empty()) {
+      return Error{ErrorCode::unsupported,
+                   fmt::format("The run is in the packed layout, which cannot be verified yet; "
+                               "trials that are opened with check=True compare the checksums of "
+                               "what they read: {}",
+                               storage.name())};
+    }
+  }
   return Verification(storage, options).run();
 }
 

@@ -86,7 +86,8 @@ struct VerifyOptions {
 };
 
 // The storage should list temporary files and links, too (contained_storage with `everything`).
-// An error means that the run could not be checked at all; what is wrong with it is in the report.
+// An error means that the run could not be checked at all, as it is a packed one or cannot be read;
+// what is wrong with it is in the report.
 Result<VerifyReport> verify_run(storage::Storage& storage, const VerifyOptions& options);
 
 }  // namespace smd

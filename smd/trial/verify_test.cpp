@@ -418,5 +418,13 @@ INSTANTIATE_TEST_SUITE_P(Runs, VerifyGolden,
                          testing::Values("types", "modes", "workers", "running", "devices",
                                          "shapes", "collections", "hook"));
 
+TEST_F(VerifyTest, a_packed_run_is_refused_rather_than_called_empty) {
+  const std::string log = "v2/log/worker_0.0000000000000100000002/00000000";
+  ASSERT_TRUE(storage->put(log, {}, storage::Put::always, {}).ok());
+  const auto report = verify_run(*storage, {});
+  ASSERT_FALSE(report.ok());
+  EXPECT_EQ(report.error().code, ErrorCode::unsupported);
+}
+
 }  // namespace
 }  // namespace smd

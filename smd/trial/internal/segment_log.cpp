@@ -202,12 +202,17 @@ void SegmentLog::merge(Staging& staging, bool keep_checksums) {
   steps_.clear();
 }
 
-// Tensor and slot of a name, which may be that of a reduction.
 Layout::Entry SegmentLog::entry_of(uint32_t name, Staging& staging) const {
   const auto reduction = parse_reduction_name(names_[name]);
   const Slot slot = reduction ? staging.reduction(reduction->op, reduction->abs) : Slot::value();
   return {.tensor = staging.tensor(reduction ? reduction->tensor : names_[name]),
           .slot = slot.id()};
+}
+
+uint32_t SegmentLog::tensor_of(uint32_t name, Staging& staging) {
+  if (tensors_.size() < names_.size()) tensors_.resize(names_.size(), kNone);
+  if (tensors_[name] == kNone) tensors_[name] = staging.tensor(names_[name]);
+  return tensors_[name];
 }
 
 uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging) {
@@ -232,17 +237,20 @@ uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging)
       entry.length = raw.length;
       entries.push_back(entry);
     }
+    std::vector<uint32_t> slots;  // of the schema's reductions
+    for (std::string_view op : schema.ops) {
+      const bool abs = op.starts_with(kAbs);
+      if (abs) op.remove_prefix(kAbs.size());
+      slots.push_back(staging.reduction(op, abs).id());
+    }
     for (size_t i = 0; i < schema.values.size(); ++i) {
       const format::PackedValue& value = schema.values[i];
       Layout::Entry entry;
       if (value.op == 0) {
         entry = entry_of(value.tensor, staging);
       } else {
-        std::string_view op = schema.ops[value.op - 1];
-        const bool abs = op.starts_with(kAbs);
-        if (abs) op.remove_prefix(kAbs.size());
-        entry.tensor = staging.tensor(names_[value.tensor]);
-        entry.slot = staging.reduction(op, abs).id();
+        entry.tensor = tensor_of(value.tensor, staging);
+        entry.slot = slots[value.op - 1];
       }
       entry.offset = step.block_offset + schema.offsets[i];
       entry.length = size_of(value.dtype);
@@ -252,7 +260,7 @@ uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging)
     }
     for (const format::PackedShape& shape : step.shapes) {
       shapes.push_back(
-          {staging.tensor(names_[shape.tensor]), names_[shape.original_name], shape.shape});
+          {tensor_of(shape.tensor, staging), names_[shape.original_name], shape.shape});
     }
     known->second = staging.add_layout(std::move(entries), std::move(shapes),
                                        {step.block_offset, schema.size_bytes});

@@ -49,13 +49,17 @@ class SegmentLog final {
   Status take_schema(const format::PackedSchema& schema);
   Status take_step(const format::PackedStep& step);
   uint32_t layout_of(const format::PackedStep& step, Staging& staging);
+  // Tensor and slot of a name, which may be that of a reduction.
   Layout::Entry entry_of(uint32_t name, Staging& staging) const;
+  // The same for names that are none: looked up once.
+  uint32_t tensor_of(uint32_t name, Staging& staging);
 
   const format::PackedFileName name_;
   uint64_t read_bytes_ = 0;
   bool begun_ = false;  // the header was read
   bool ended_ = false;
   std::vector<std::string> names_;
+  std::vector<uint32_t> tensors_;  // their numbers in the staging, as far as they were looked up
   std::map<uint32_t, Schema> schemas_;
   std::vector<format::PackedStep> steps_;  // not merged yet
   // Layouts in the staging by the numbers that make them; most steps are like the one before.
