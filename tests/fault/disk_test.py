@@ -128,6 +128,21 @@ def full_disk(programs: Programs, _root: Path) -> list[str]:
         return judge_recovery(programs, finish(process), [folder], "No space left")
 
 
+def full_disk_under_a_packed_run(programs: Programs, _root: Path) -> list[str]:
+    """Space runs out in the middle of a growing file and comes back."""
+    with small_disk() as disk:
+        folder = disk / "run"
+        process = programs.start(folder, *OPTIONS, "--packed")
+        wait_until(
+            lambda: folder.is_dir() and programs.check(folder).steps >= STEPS_BEFORE,
+            f"{STEPS_BEFORE} steps in {folder}",
+        )
+        ballast = fill(disk)
+        time.sleep(FAULT_SECS)
+        ballast.unlink()
+        return judge_recovery(programs, finish(process), [folder], "No space left")
+
+
 def full_from_the_start(programs: Programs, _root: Path) -> list[str]:
     """There is no space for the first files, collections included; later there is."""
     with small_disk() as disk:
@@ -243,6 +258,7 @@ def main() -> int:
         user = as_ordinary_user(root)
         table = {
             "a full disk": lambda: full_disk(programs, root),
+            "a full disk under a packed run": lambda: full_disk_under_a_packed_run(programs, root),
             "a disk that is full from the start": lambda: full_from_the_start(programs, root),
             "a disk that stays full": lambda: full_to_the_end(programs, root),
             "a read-only disk": lambda: read_only(programs, root),
