@@ -46,11 +46,6 @@ class FaultyStorage final : public Storage {
     return std::unique_ptr<WriteFile>(
         std::make_unique<File>(*this, std::string(path), std::move(file)));
   }
-  Result<std::unique_ptr<AppendFile>> append(std::string_view path) override {
-    SMD_RETURN_IF_ERROR(check());
-    SMD_TRY(auto file, inner_->append(path));
-    return std::unique_ptr<AppendFile>(std::make_unique<Growing>(*this, std::move(file)));
-  }
   Result<bool> put(std::string_view path, ByteSpan content, Put when,
                    const CreateOptions& options) override {
     SMD_RETURN_IF_ERROR(check());
@@ -89,19 +84,6 @@ class FaultyStorage final : public Storage {
     FaultyStorage& owner;
     std::string path;
     std::unique_ptr<WriteFile> file;
-  };
-
-  struct Growing final : AppendFile {
-    Growing(FaultyStorage& o, std::unique_ptr<AppendFile> f) : owner(o), file(std::move(f)) {}
-    Status append(std::span<const ByteSpan> pieces) override {
-      SMD_RETURN_IF_ERROR(owner.check());
-      return file->append(pieces);
-    }
-    void truncate(uint64_t size_bytes) override { file->truncate(size_bytes); }
-    Status sync() override { return owner.check(); }
-    uint64_t size() const override { return file->size(); }
-    FaultyStorage& owner;
-    std::unique_ptr<AppendFile> file;
   };
 
   Status check() const {
