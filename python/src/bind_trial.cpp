@@ -55,7 +55,7 @@ bool wait(Trial& trial, double secs) {
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                             std::chrono::duration<double>(secs));
-  constexpr std::chrono::milliseconds kSlice{100};  // between looks for Ctrl-C
+  constexpr std::chrono::milliseconds kSlice{500};  // between looks for Ctrl-C
   while (std::chrono::steady_clock::now() < deadline) {
     bool woken = false;
     {

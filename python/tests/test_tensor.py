@@ -22,11 +22,6 @@ from smdebug.exceptions import (
 from smdebug.trials import Trial, create_trial
 
 
-@pytest.fixture(autouse=True)
-def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-
-
 def reductions_of(name: str, **values: float) -> dict[str, np.ndarray]:
     return {
         f"smdebug/reductions/{op}/{name}": np.array([v], np.float32) for op, v in values.items()
