@@ -17,7 +17,7 @@ from programs import Cases, Programs
 
 PARALLEL = 2
 # The kills spread over this many times what a recorder needs to commit its first step here and now.
-LONGEST_STARTS = 4
+LONGEST_STARTS = 3
 LEAST_SECS = 0.030
 PATIENCE_SECS = 60
 # A claim of a dead process is taken over only after a short wait, which the second kill allows for.
