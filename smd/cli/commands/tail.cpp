@@ -26,6 +26,11 @@ struct NamedNumber {
   double number = 0;
 };
 
+// Anything else means that the tensor has no such number, as texts have none.
+bool is_damage(ErrorCode code) {
+  return code == ErrorCode::corrupt || code == ErrorCode::truncated || code == ErrorCode::io;
+}
+
 // The numbers of one step that were asked for.
 class StepNumbers final {
  public:
@@ -83,9 +88,8 @@ class StepNumbers final {
       const auto number = trial_.reduction(name, reduction, {.step = row.info.step});
       if (number.ok()) {
         out.push_back({number_label(name, reduction), number->to_double()});
-      } else if (number.error().code != ErrorCode::not_found) {
-        // Texts have no reductions; everything else is worth a word.
-        if (number.error().code != ErrorCode::unsupported) return number.error();
+      } else if (is_damage(number.error().code)) {
+        return number.error();
       }
     }
     return out;
