@@ -527,7 +527,9 @@ def test_info_and_ls_tell_what_was_recorded(curves):
     assert about["modes"] == [{"mode": "TRAIN", "steps": 12, "first_step": 0, "last_step": 11}]
     collections = {found["name"]: found["tensors"] for found in about["collections"]}
     assert collections["all"] == 2
-    listed = {found["name"]: found for found in json.loads(run("ls", "--json", curves).stdout)["tensors"]}
+    listed = {
+        found["name"]: found for found in json.loads(run("ls", "--json", curves).stdout)["tensors"]
+    }
     assert listed["fc/weight"]["dtype"] == "float32"
     assert listed["fc/weight"]["shape"] == [2, 2]
     assert listed["scalar/loss"]["steps"] == 12
@@ -676,7 +678,10 @@ def test_hostile_names_are_shown_harmlessly(tmp_path):
         if "--json" in words:
             json.loads(done.stdout)
     done = subprocess.run(
-        [PROGRAM, "show", folder, "nothing\x1b"], capture_output=True, timeout=TIMEOUT_SECS, check=False
+        [PROGRAM, "show", folder, "nothing\x1b"],
+        capture_output=True,
+        timeout=TIMEOUT_SECS,
+        check=False,
     )
     assert done.returncode == 2
     assert b"\x1b" not in done.stderr

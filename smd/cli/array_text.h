@@ -19,7 +19,8 @@ struct ArrayTextOptions {
 // Nested brackets, without a newline at the end. Texts are quoted and safe to print.
 std::string array_text(const TensorValue& value, const ArrayTextOptions& options);
 
-// Nested lists; complex numbers are lists of two. Not for more elements than fit into memory thrice.
+// Nested lists; complex numbers are lists of two. Not for more elements than fit into memory
+// thrice.
 Json array_json(const TensorValue& value);
 
 // "float32[2, 3]", "str[4]", "int64[]".

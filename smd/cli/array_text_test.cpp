@@ -62,9 +62,9 @@ TEST(ArrayText, absurd_shapes_are_harmless) {
 TEST(ArrayText, json_keeps_numbers_exact) {
   EXPECT_EQ(array_json(value_of<int64_t>(DType::int64, {1, 1}, {INT64_MIN})), Json({{INT64_MIN}}));
   EXPECT_EQ(array_json(value_of<float>(DType::complex64, {1}, {1, 2})), Json({{1.0, 2.0}}));
-  EXPECT_EQ(array_json(value_of<double>(DType::float64, {},
-                                        {std::numeric_limits<double>::infinity()})),
-            Json("Infinity"));
+  EXPECT_EQ(
+      array_json(value_of<double>(DType::float64, {}, {std::numeric_limits<double>::infinity()})),
+      Json("Infinity"));
 }
 
 }  // namespace

@@ -105,7 +105,8 @@ TEST(Chart, a_logarithmic_axis_makes_powers_straight) {
   EXPECT_THAT(powers, HasSubstr("1e+04 +"));
   EXPECT_THAT(powers, HasSubstr("  100 +"));
   EXPECT_THAT(powers, HasSubstr("    1 +"));
-  EXPECT_EQ(draw_chart({line([](double) { return -1.0; })}, options), "There is nothing to draw.\n");
+  EXPECT_EQ(draw_chart({line([](double) { return -1.0; })}, options),
+            "There is nothing to draw.\n");
   EXPECT_THAT(draw_chart({{"x", {{0, 1}, {1, 0}, {2, kNan}, {3, kInf}}}}, options),
               HasSubstr("x NaN  ^ infinity"));
 }

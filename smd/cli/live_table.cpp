@@ -27,9 +27,8 @@ bool LiveTable::add_columns(const std::vector<Cell>& cells) {
     const auto same = [&](const Column& column) { return column.title == cell.title; };
     if (std::any_of(columns_.begin(), columns_.end(), same)) continue;
     Column column{.title = cell.title, .shown = cut_to_width(printable(cell.title), kMostTitle)};
-    column.width =
-        std::max({text_width(column.shown), text_width(printable(cell.text)),
-                  columns_.empty() ? 0 : kLeastWidth});
+    column.width = std::max({text_width(column.shown), text_width(printable(cell.text)),
+                             columns_.empty() ? 0 : kLeastWidth});
     if (terminal_.out_width() > 0 && used + column.width > terminal_.out_width()) break;
     used += column.width + kGap;
     columns_.push_back(std::move(column));

@@ -60,8 +60,7 @@ void Progress::update(uint64_t done, uint64_t total) {
   visible_ = true;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   // The last column is left free, since some terminals break the line there.
-  terminal_.err << kWipe
-                << progress_line(what_, {done, total, elapsed, unit_}, terminal_.width - 1)
+  terminal_.err << kWipe << progress_line(what_, {done, total, elapsed, unit_}, terminal_.width - 1)
                 << std::flush;
 }
 

@@ -82,12 +82,13 @@ Result<uint32_t> tensor_argument(const Snapshot& snapshot, std::string_view name
   if (const auto id = snapshot.find_tensor(name)) return *id;
   const auto close = close_names(name, views_of(snapshot.names().tensors));
   if (close.empty()) {
-    return wrong(fmt::format("There is no tensor '{}' among the {} of the run; 'smdebug ls' lists "
-                             "them.",
-                             name, snapshot.names().tensors.size()));
+    return wrong(
+        fmt::format("There is no tensor '{}' among the {} of the run; 'smdebug ls' lists "
+                    "them.",
+                    name, snapshot.names().tensors.size()));
   }
-  return wrong(fmt::format("There is no tensor '{}'. Did you mean '{}'?", name,
-                           fmt::join(close, "' or '")));
+  return wrong(
+      fmt::format("There is no tensor '{}'. Did you mean '{}'?", name, fmt::join(close, "' or '")));
 }
 
 Result<const StepRow*> step_argument(const Snapshot& snapshot, Mode mode, Step step) {

@@ -57,8 +57,7 @@ TEST_F(SelectionTest, patterns_and_collections_both_decide) {
   EXPECT_TRUE(filter->selects("a/loss"));
   EXPECT_TRUE(filter->selects("bias"));
   EXPECT_FALSE(filter->selects("b/loss"));
-  const auto both =
-      TensorFilter::create(*snapshot, {.patterns = {"^a"}, .collection = "biases"});
+  const auto both = TensorFilter::create(*snapshot, {.patterns = {"^a"}, .collection = "biases"});
   EXPECT_TRUE(both->selects("a/bias"));
   EXPECT_FALSE(both->selects("a/loss"));
   EXPECT_FALSE(both->selects("b/bias"));

@@ -134,8 +134,8 @@ void print_only(std::ostream& out, std::string_view run, const OnlyThere& only) 
 }
 
 std::string first_text(const Difference& first) {
-  std::string text = fmt::format("step {}, {} of '{}'", step_text(first.step), what_of(first),
-                                 first.tensor);
+  std::string text =
+      fmt::format("step {}, {} of '{}'", step_text(first.step), what_of(first), first.tensor);
   if (first.kind == DifferenceKind::value && first.elements.elements > 1) {
     text += fmt::format(", {} of {} elements, the worst", first.elements.differing,
                         first.elements.elements);

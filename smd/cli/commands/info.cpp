@@ -213,7 +213,8 @@ std::string workers_text(const Snapshot& snapshot) {
   if (workers.empty()) return "no collections yet, so that nobody knows how many there are";
   constexpr size_t kMostNames = 8;
   const std::vector<std::string> shown(
-      workers.begin(), workers.begin() + static_cast<int64_t>(std::min(workers.size(), kMostNames)));
+      workers.begin(),
+      workers.begin() + static_cast<int64_t>(std::min(workers.size(), kMostNames)));
   return printable(fmt::format("{} of {} announced: {}{}", workers.size(), snapshot.num_workers(),
                                fmt::join(shown, ", "), workers.size() > kMostNames ? ", …" : ""));
 }
@@ -223,10 +224,9 @@ std::string steps_text(const Info& info) {
   std::vector<std::string> parts;
   for (Mode mode : info.snapshot->modes()) {
     const auto steps = info.snapshot->steps(mode, true);
-    parts.push_back(steps.size() == 1
-                        ? fmt::format("{} 1 ({})", name_of(mode), steps.front())
-                        : fmt::format("{} {} ({} to {})", name_of(mode), steps.size(),
-                                      steps.front(), steps.back()));
+    parts.push_back(steps.size() == 1 ? fmt::format("{} 1 ({})", name_of(mode), steps.front())
+                                      : fmt::format("{} {} ({} to {})", name_of(mode), steps.size(),
+                                                    steps.front(), steps.back()));
   }
   uint64_t without_mode = 0;
   for (size_t i = 0; i < info.snapshot->row_count(); ++i) {
@@ -250,9 +250,9 @@ std::string health_text(const Terminal& terminal, const Health& health) {
   if (health.event_files_missing > 0) {
     parts.push_back(counted(health.event_files_missing, "event file") + " missing");
   }
-  if (health.temporary_files > 0) parts.push_back(counted(health.temporary_files, "temporary file"));
-  return terminal.paint(Style::bad, fmt::format("{}", fmt::join(parts, ", "))) +
-         std::string(kMore);
+  if (health.temporary_files > 0)
+    parts.push_back(counted(health.temporary_files, "temporary file"));
+  return terminal.paint(Style::bad, fmt::format("{}", fmt::join(parts, ", "))) + std::string(kMore);
 }
 
 void print(const Terminal& terminal, const Info& info) {
@@ -266,13 +266,14 @@ void print(const Terminal& terminal, const Info& info) {
   line("steps", steps_text(info));
   line("tensors", fmt::format("{}", info.snapshot->names().tensors.size()));
   if (info.first_secs && info.last_secs) {
-    line("recorded", fmt::format("{} to {}", utc_time(*info.first_secs), utc_time(*info.last_secs)));
+    line("recorded",
+         fmt::format("{} to {}", utc_time(*info.first_secs), utc_time(*info.last_secs)));
   }
   const Files& files = info.files;
-  line("files", fmt::format("{} ({}), {} ({})", counted(files.event_files, "event file"),
-                            human_bytes(files.event_bytes),
-                            counted(files.index_files, "index file"),
-                            human_bytes(files.index_bytes)));
+  line("files",
+       fmt::format("{} ({}), {} ({})", counted(files.event_files, "event file"),
+                   human_bytes(files.event_bytes), counted(files.index_files, "index file"),
+                   human_bytes(files.index_bytes)));
   line("health", health_text(terminal, info.health));
   if (info.collections.empty()) return;
   Table table({{"collection"}, {"tensors", Align::right}, {"saves"}});

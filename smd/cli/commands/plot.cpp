@@ -65,8 +65,8 @@ class Plot final : public Invocation {
     for (const std::string& name : tensors_) {
       SMD_TRY(const uint32_t tensor, tensor_argument(*snapshot, name));
       Plotted one{.tensor = name, .reduction = reduction_};
-      if (reduction_.empty() && !is_single(*trial, *snapshot, latest_value(*snapshot, tensor, mode,
-                                                                           worker))) {
+      if (reduction_.empty() &&
+          !is_single(*trial, *snapshot, latest_value(*snapshot, tensor, mode, worker))) {
         one.reduction = kDefaultReduction;
       }
       SMD_TRY(one.numbers, trial->series(name, {.reduction = one.reduction,
@@ -120,11 +120,10 @@ class Plot final : public Invocation {
     for (const Plotted& one : plotted) {
       Json values = Json::array();
       for (double value : one.numbers.values) values.push_back(json_number(value));
-      list.push_back(
-          {{"tensor", one.tensor},
-           {"reduction", one.reduction.empty() ? Json(nullptr) : Json(one.reduction)},
-           {"steps", one.numbers.steps},
-           {"values", std::move(values)}});
+      list.push_back({{"tensor", one.tensor},
+                      {"reduction", one.reduction.empty() ? Json(nullptr) : Json(one.reduction)},
+                      {"steps", one.numbers.steps},
+                      {"values", std::move(values)}});
     }
     return {{"run", trial.name()}, {"mode", name_of(mode)}, {"series", std::move(list)}};
   }
@@ -134,8 +133,7 @@ class Plot final : public Invocation {
     for (const Plotted& one : plotted) {
       Series drawn{.name = one.label()};
       for (size_t i = 0; i < one.numbers.steps.size(); ++i) {
-        drawn.points.emplace_back(static_cast<double>(one.numbers.steps[i]),
-                                  one.numbers.values[i]);
+        drawn.points.emplace_back(static_cast<double>(one.numbers.steps[i]), one.numbers.values[i]);
       }
       series.push_back(std::move(drawn));
     }
@@ -145,14 +143,14 @@ class Plot final : public Invocation {
                    << fmt::format("  {}, last {}\n", counted(numbers.steps.size(), "step"),
                                   number_text(numbers.values.back()));
     }
-    const ChartOptions options{
-        .width = width_.value_or(terminal.width),
-        .height = height_,
-        .ascii = ascii_,
-        .color = terminal.color,
-        .log = log_,
-        .x_label =
-            mode == Mode::global ? "step" : fmt::format("{} step", std::string(name_of(mode)))};
+    const ChartOptions options{.width = width_.value_or(terminal.width),
+                               .height = height_,
+                               .ascii = ascii_,
+                               .color = terminal.color,
+                               .log = log_,
+                               .x_label = mode == Mode::global
+                                              ? "step"
+                                              : fmt::format("{} step", std::string(name_of(mode)))};
     terminal.out << draw_chart(series, options);
     for (const Plotted& one : plotted) note_special(terminal, one);
   }

@@ -79,7 +79,8 @@ TEST_F(PlotCommand, a_logarithmic_scale_leaves_out_what_is_not_positive) {
 
 TEST_F(PlotCommand, what_cannot_be_drawn_is_told) {
   EXPECT_EQ(run({"plot", root, "only"}), 2);
-  EXPECT_THAT(err, HasSubstr("There is no mean of 'only' to draw in mode GLOBAL; stored of it: max."));
+  EXPECT_THAT(err,
+              HasSubstr("There is no mean of 'only' to draw in mode GLOBAL; stored of it: max."));
   EXPECT_EQ(run({"plot", root, "only", "--reduction", "max"}), 0);
   EXPECT_EQ(run({"plot", root, "w", "--reduction", "meann"}), 2);
   EXPECT_THAT(err, HasSubstr("Did you mean 'mean'?"));

@@ -146,8 +146,8 @@ class Show final : public Invocation {
     if ((both || values_) && shown.value) {
       const int width = context.terminal.out_width();
       constexpr int kPlain = 80;
-      context.terminal.out << array_text(*shown.value, {.limit = limit_,
-                                                        .width = width > 0 ? width : kPlain})
+      context.terminal.out << array_text(*shown.value,
+                                         {.limit = limit_, .width = width > 0 ? width : kPlain})
                            << '\n';
     } else if (values_ && !shown.value) {
       context.terminal.out << "The value was not saved at this step.\n";
@@ -210,8 +210,8 @@ class Show final : public Invocation {
       }
     }
     if (values) {
-      document["values"] = shown.value && shown.elements() <= limit_ ? array_json(*shown.value)
-                                                                     : Json(nullptr);
+      document["values"] =
+          shown.value && shown.elements() <= limit_ ? array_json(*shown.value) : Json(nullptr);
     }
     return document;
   }
@@ -246,11 +246,9 @@ class Show final : public Invocation {
     if (const auto list = computed(shown); !list.empty()) {
       terminal.out << "computed  " << numbers(list) << '\n';
     }
-    const std::string counts =
-        fmt::format("{}  NaN {}  inf {}  zero {}",
-                    counted(static_cast<uint64_t>(shown.elements()), "element"),
-                    shown.statistics.nan_count, shown.statistics.inf_count,
-                    shown.statistics.zero_count);
+    const std::string counts = fmt::format(
+        "{}  NaN {}  inf {}  zero {}", counted(static_cast<uint64_t>(shown.elements()), "element"),
+        shown.statistics.nan_count, shown.statistics.inf_count, shown.statistics.zero_count);
     const bool bad = shown.statistics.nan_count + shown.statistics.inf_count > 0;
     terminal.out << "counted   " << (bad ? terminal.paint(Style::bad, counts) : counts) << '\n';
   }

@@ -27,10 +27,11 @@ TEST_F(ShowCommand, the_last_step_is_shown_with_statistics_and_values) {
   planted.step(3).floats("w", {-1, 0, 2.5}).reduction("w", "median", 7);
   EXPECT_EQ(run({"show", root, "w"}), 0) << err;
   EXPECT_THAT(out, HasSubstr("w  step 3 (TRAIN 3)  worker_0  float32[3]  12 B"));
-  EXPECT_THAT(out, HasSubstr("stored    median 7\n"
-                             "computed  min -1  max 2.5  mean 0.5  std 1.47196  l1 3.5  l2 2.69258\n"
-                             "counted   3 elements  NaN 0  inf 0  zero 1\n"
-                             "[ -1   0 2.5]\n"));
+  EXPECT_THAT(out,
+              HasSubstr("stored    median 7\n"
+                        "computed  min -1  max 2.5  mean 0.5  std 1.47196  l1 3.5  l2 2.69258\n"
+                        "counted   3 elements  NaN 0  inf 0  zero 1\n"
+                        "[ -1   0 2.5]\n"));
   EXPECT_EQ(run({"show", root, "w", "--step", "0", "--values"}), 0);
   EXPECT_THAT(out, HasSubstr("\n[9]\n"));
   EXPECT_THAT(out, Not(HasSubstr("computed")));
