@@ -47,6 +47,7 @@ COLLECTIONS = [
     '{"collections": {"a": {"save_config": {"save_interval": 2}}}, "_meta": {"num_workers": 0}}',
 ]
 
+
 def payloads(file: bytes):
     """The payloads of a stream of records."""
     at = 0
@@ -83,7 +84,9 @@ def main() -> None:
     write(
         "trial",
         [
-            path.read_bytes() + b"\0" + (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").read_bytes()
+            path.read_bytes()
+            + b"\0"
+            + (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").read_bytes()
             for path in sorted(GOLDEN.glob(f"*/index/000000000/{first}.json"))
             if (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").exists()
         ],
