@@ -88,7 +88,7 @@ constexpr Example kExamples[] = {
 extern const Command export_table;
 const Command export_table = {
     .name = "export",
-    .summary = "Writes the numbers of a run to a table: Parquet, Arrow, Feather, CSV, JSON lines",
+    .summary = "Writes the numbers of a run to a table: Parquet, Arrow, CSV or JSON lines",
     .details =
         "The suffix of OUT decides the format. There is a row for each step, worker and tensor, a "
         "column for each reduction, and the column value for tensors that are a single number. A "
