@@ -540,12 +540,12 @@ def test_plot_draws_in_the_width_it_is_given(curves):
     assert done.returncode == 0
     assert done.stdout.splitlines() == [
         "scalar/loss  12 steps, last 1",
-        " 12 +oooooooo                           ",
-        "    |        oooooooooo                 ",
-        "6.5 +                         oooo      ",
-        "  1 +                             oooooo",
+        " 12 +ooooo                              ",
+        "    |     ooooooooooo                   ",
+        "6.5 +                      oooooooo     ",
+        "  1 +                              ooooo",
         "    +-------------------x---------------",
-        "     0               step             11",
+        "     0              step              11",
         "  x NaN",
         "scalar/loss: NaN 1 at step 6",
     ]
@@ -692,7 +692,7 @@ def test_lines_fit_the_terminal(curves):
     if script is None:
         pytest.skip("the program script, which makes a terminal, is not installed")
     done = subprocess.run(
-        [script, "-qec", f"stty cols 50; {PROGRAM} ls --color=never {curves}", "/dev/null"],
+        [script, "-qec", f"stty cols 57; {PROGRAM} ls --color=never {curves}", "/dev/null"],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -701,4 +701,5 @@ def test_lines_fit_the_terminal(curves):
     )
     lines = done.stdout.splitlines()
     assert len(lines) == 3, done.stdout
-    assert all(len(line) <= 50 for line in lines)
+    assert all(len(line) <= 57 for line in lines)
+    assert "scalar/l…" in done.stdout

@@ -278,10 +278,10 @@ const Command ls = {
     .name = "ls",
     .summary = "Lists the tensors of a run",
     .details =
-        "For each tensor: element type and shape of the newest value, the number of steps that "
-        "have it, the first and the last of them, the bytes that its records take in all, and what "
-        "is stored: the value, reductions of it, or its shape alone. A dash stands for what was "
-        "not saved. With --mode, steps are counted within the mode.",
+        "Element type and shape are those of the newest value, steps are counted with the first "
+        "and the last of them, and the size is what all records of the tensor take. What is stored "
+        "is the value, reductions of it, or its shape alone. A dash stands for what was not saved. "
+        "With --mode, steps are counted within the mode.",
     .examples = kExamples,
     .prepare = [](CLI::App& options) -> std::unique_ptr<Invocation> {
       return std::make_unique<Ls>(options);

@@ -46,7 +46,7 @@ class Plot final : public Invocation {
         ->type_name("NAME");
     add_mode(options, mode_);
     add_worker(options, worker_);
-    options.add_option("--width", width_, "columns; the terminal's")
+    options.add_option("--width", width_, "columns; as many as the terminal has")
         ->type_name("N")
         ->check(CLI::Range(20, 1000));
     options.add_option("--height", height_, "rows of the plot")

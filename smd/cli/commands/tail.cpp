@@ -222,9 +222,9 @@ const Command tail = {
     .name = "tail",
     .summary = "Follows a run: prints the numbers of each new step as it appears",
     .details =
-        "A step is printed when all workers have saved it, with the tensors that are a single "
-        "number, or with those that --regex names; of tensors that are more than a number, the "
-        "mean or what --reduction says. The run need not have begun. Ctrl-C ends the command, or "
+        "A step is printed when all workers have saved it. It shows the tensors that are a single "
+        "number, or those that --regex names. Of tensors that are more than a number the mean is "
+        "shown, or what --reduction says. The run need not have begun. Ctrl-C ends the command, or "
         "the end of the job with --exit-with-job.",
     .examples = kExamples,
     .prepare = [](CLI::App& options) -> std::unique_ptr<Invocation> {
