@@ -72,7 +72,6 @@ struct Info {
   bool ended = false;
   double silent_secs = 0;  // since the last file was written
   std::shared_ptr<const Snapshot> snapshot;
-  bool is_open = false;
   Files files;
   Health health;
   uint64_t incomplete = 0;
@@ -140,7 +139,6 @@ Result<Info> look(const std::string& run, const Clock& clock) {
   info.ended = trial->has_ended();
   info.silent_secs =
       std::max(0.0, clock.unix_secs() - static_cast<double>(info.files.newest_ns) / kNanos);
-  info.is_open = trial->is_open();
   info.snapshot = trial->snapshot();
   const Snapshot& snapshot = *info.snapshot;
   info.health = check_health(snapshot, info.files);
