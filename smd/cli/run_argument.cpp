@@ -186,4 +186,28 @@ Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
                   path.string(), guess(entries)));
 }
 
+Result<std::shared_ptr<storage::Storage>> open_future_run(std::string_view argument,
+                                                          std::string& note) {
+  if (argument.empty() || argument.find("://") != std::string_view::npos) return open_run(argument);
+  const fs::path path = expanded(argument);
+  std::error_code error;
+  const auto type = fs::status(path, error).type();
+  if (type == fs::file_type::not_found) {
+    note = fmt::format("{} Waiting for it.", missing(path).message);
+  } else if (type == fs::file_type::directory && fs::is_empty(path, error) && !error) {
+    note = printable(
+        fmt::format("The directory '{}' is empty. Waiting for the run to begin.", path.string()));
+  } else {
+    return open_run(argument);
+  }
+  return storage::contained_storage(path.string(), {});
+}
+
+Result<std::unique_ptr<Trial>> open_trial(std::string_view argument) {
+  SMD_TRY(auto storage, open_run(argument));
+  SMD_TRY(auto trial, Trial::open(std::move(storage), {.end_delay_secs = 0}));
+  SMD_RETURN_IF_ERROR(trial->refresh());
+  return trial;
+}
+
 }  // namespace smd::cli

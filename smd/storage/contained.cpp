@@ -87,6 +87,15 @@ class ContainedStorage final : public Storage {
 
   Status sync() override { return inner_->sync(); }
 
+  // Tells names only; what they lead to is checked when it is opened.
+  std::unique_ptr<Watch> watch(std::span<const std::string> folders) override {
+    for (const std::string& folder : folders) {
+      const std::string full = full_path(folder);
+      if (real_path(full) && !is_inside(full)) return nullptr;
+    }
+    return inner_->watch(folders);
+  }
+
  private:
   std::string full_path(std::string_view path) const {
     return fmt::format("{}{}{}", root_, root_.ends_with('/') ? "" : "/", path);

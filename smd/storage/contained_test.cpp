@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -99,6 +100,20 @@ TEST_F(ContainedStorageTest, temporary_files_are_seen_by_those_who_ask) {
   std::ofstream(root + "/events/a.tmp") << "half";
   EXPECT_EQ(paths(storage), Strings{"events/a"});
   EXPECT_EQ(paths(everything), (Strings{"events/a", "events/a.tmp"}));
+}
+
+TEST_F(ContainedStorageTest, changes_are_watched_unless_a_link_leads_outside) {
+  const std::vector<std::string> folders = {"events"};
+  const auto watch = storage->watch(folders);
+  if (watch == nullptr) GTEST_SKIP() << "this file system does not tell of changes";
+  std::ofstream(root + "/events/new") << "x";
+  const auto changes = watch->changes();
+  ASSERT_TRUE(changes.ok() && changes->has_value());
+  EXPECT_NE(std::find((*changes)->begin(), (*changes)->end(), "events/new"), (*changes)->end());
+  fs::create_directories(folder + "/outside");
+  fs::create_symlink(folder + "/outside", root + "/index");
+  const std::vector<std::string> linked = {"index"};
+  EXPECT_EQ(storage->watch(linked), nullptr);
 }
 
 }  // namespace

@@ -94,6 +94,8 @@ class Trial final {
 
   // The same for what somebody found in a snapshot of this trial. `not_found`: a file is missing.
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at) const;
+  // Element type, shape and time of it; reads a few bytes, however large the tensor is.
+  Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at) const;
   // Single numbers, into `out` of the same size; neighbours are read together.
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out) const;
