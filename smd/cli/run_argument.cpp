@@ -66,6 +66,7 @@ std::vector<std::string> runs_below(const fs::path& root) {
       if (!is_folder(entry) || fs::is_symlink(entry, error)) continue;
       if (is_run(entry)) {
         found.push_back(entry.string());
+        if (found.size() == kMostNames) return found;
       } else if (depth + 1 < kMostDepth) {
         pending.emplace_back(entry, depth + 1);
       }
@@ -178,8 +179,9 @@ Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
         fmt::format("'{}' is only a part of a run. Did you mean '{}'?", path.string(), above));
   }
   if (const auto below = runs_below(path); !below.empty()) {
-    return wrong(fmt::format("'{}' is not a run, but holds {}: {}.", path.string(),
-                             below.size() == 1 ? "one" : "some", fmt::join(below, ", ")));
+    return wrong(fmt::format("'{}' is not a run, but holds {}: {}{}.", path.string(),
+                             below.size() == 1 ? "one" : "some", fmt::join(below, ", "),
+                             below.size() == kMostNames ? ", …" : ""));
   }
   return wrong(
       fmt::format("'{}' is not a run: it has none of index/, events/ and collections/; {}.",
