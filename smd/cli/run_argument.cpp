@@ -140,7 +140,7 @@ std::string expanded(std::string_view argument) {
 }  // namespace
 
 Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
-                                                   const storage::ContainedOptions& options) {
+                                                   const storage::LocalOptions& options) {
   if (argument.find("://") != std::string_view::npos) return storage::open_storage(argument);
   if (argument.empty()) return wrong("The path of the run is empty.");
   const fs::path path = expanded(argument);
@@ -156,7 +156,7 @@ Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
     return wrong(fmt::format("'{}' is a file, but a run is a directory.{}", path.string(),
                              above.empty() ? "" : fmt::format(" Did you mean '{}'?", above)));
   }
-  if (is_run(path)) return storage::contained_storage(path.string(), options);
+  if (is_run(path)) return storage::local_storage(path.string(), options);
 
   fs::directory_iterator(path, error);
   if (error) {

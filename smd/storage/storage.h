@@ -102,7 +102,17 @@ Result<std::shared_ptr<Storage>> open_storage(std::string_view uri, const S3Opti
 // Whether the text names a place in an object store, rightly or wrongly spelled.
 bool is_object_store(std::string_view uri);
 
-std::shared_ptr<Storage> local_storage(std::string root);
+struct LocalOptions {
+  // list() also gives what a reader of runs must not see: temporary files (*.tmp) and links that
+  // cannot be followed. Those have size 0 here, and open() says what is wrong with them.
+  bool everything = false;
+};
+
+// A directory that somebody else may have tampered with: reading and writing never leave it.
+// Links are followed as long as they lead to a regular file inside of `root`. Linked directories
+// are not entered by list(), so a cycle of links is harmless. What is not a regular file, such as a
+// pipe, is not opened.
+std::shared_ptr<Storage> local_storage(std::string root, const LocalOptions& options = {});
 // In this process only, for tests.
 std::shared_ptr<Storage> memory_storage();
 
