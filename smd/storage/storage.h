@@ -88,8 +88,10 @@ class Storage {
   virtual bool is_remote() const { return false; }
 };
 
-// The whole file.
-Result<Bytes> read_all(Storage& storage, std::string_view path);
+// The whole file; an error if it is larger than `most_bytes` or than the memory.
+Result<Bytes> read_all(Storage& storage, std::string_view path, uint64_t most_bytes = UINT64_MAX);
+// JSON files of a run are smaller than this.
+inline constexpr uint64_t kMostJsonBytes = uint64_t{256} << 20;
 
 // Error if a path could leave the root: absolute, empty, or with "." or ".." parts.
 Status check_path(std::string_view path);
