@@ -125,7 +125,7 @@ class Probe:
         ask(tensor.shapes)
         ask(tensor.series)
         ask(tensor.series, "mean")
-        ask(lambda: tensor.original_name)
+        ask(lambda: [tensor.original_name])
         ask(str, tensor)
         ask(repr, tensor)
         ask(tensor._repr_html_)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import cases
+import pyarrow.compute
 import pyarrow.csv  # noqa: F401  (once, not in every child)
 import smdebug.frame
 import smdebug.summary  # noqa: F401
