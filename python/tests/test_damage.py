@@ -74,7 +74,7 @@ def test_a_table_of_a_damaged_run_is_an_error_of_ours(run: Path, tmp_path: Path)
     event_file(run).write_bytes(b"")
     frame = create_trial(str(run)).frame()
     for read in (frame.to_arrow, frame.to_pandas, lambda: frame.export(tmp_path / "x.csv")):
-        with pytest.raises(SMDebugRuntimeError, match="000000000001_worker_0.tfevents"):
+        with pytest.raises(SMDebugRuntimeError, match=r"000000000001_worker_0\.tfevents"):
             read()
     assert not (tmp_path / "x.csv").exists()
 
