@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # How long a look for a file that the index promises takes.
 _MISSING_FILE_WAIT_SECS = 2.0
+# Steps are whole numbers of 64 bits.
+_STEPS_END = 1 << 63
 
 
 class StepState(enum.Enum):
@@ -46,7 +48,10 @@ def mode_argument(mode: Any) -> ModeKeys:
 def step_argument(step: Any) -> int:
     """Checks an argument that must be a step number."""
     if isinstance(step, Integral) and not isinstance(step, bool):
-        return int(step)
+        number = int(step)
+        if not -_STEPS_END <= number < _STEPS_END:
+            raise SMDebugValueError(f"No step has the number {number}.")
+        return number
     raise SMDebugTypeError(f"A step must be a whole number, not {step!r}.")
 
 

@@ -138,6 +138,10 @@ nb::object number(const smd::Number& value) {
 
 // One element, whatever its shape, as a NumPy scalar.
 nb::object scalar(nb::object array) {
+  if (nb::cast<int64_t>(array.attr("size")) != 1) {
+    raise("SMDebugRuntimeError",
+          "The record of a reduction holds something other than one number.");
+  }
   return array.attr("reshape")(nb::tuple()).attr("__getitem__")(nb::tuple());
 }
 

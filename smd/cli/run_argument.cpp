@@ -149,7 +149,7 @@ std::string expanded(std::string_view argument) {
 }  // namespace
 
 Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
-                                                   const storage::ContainedOptions& options) {
+                                                   const storage::LocalOptions& options) {
   if (argument.find("://") != std::string_view::npos) return storage::open_storage(argument);
   if (argument.empty()) return wrong("The path of the run is empty.");
   const fs::path path = expanded(argument);
@@ -165,7 +165,7 @@ Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
     return wrong(fmt::format("'{}' is a file, but a run is a directory.{}", path.string(),
                              above.empty() ? "" : fmt::format(" Did you mean '{}'?", above)));
   }
-  if (is_run(path)) return storage::contained_storage(path.string(), options);
+  if (is_run(path)) return storage::local_storage(path.string(), options);
 
   fs::directory_iterator(path, error);
   if (error) {
@@ -202,7 +202,7 @@ Result<std::shared_ptr<storage::Storage>> open_future_run(std::string_view argum
   } else {
     return open_run(argument);
   }
-  return storage::contained_storage(path.string(), {});
+  return storage::local_storage(path.string());
 }
 
 Result<std::unique_ptr<Trial>> open_trial(std::string_view argument) {

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "smd/base/result.h"
-#include "smd/storage/contained.h"
+#include "smd/storage/storage.h"
 #include "smd/trial/trial.h"
 
 namespace smd::cli {
@@ -16,7 +16,7 @@ namespace smd::cli {
 // `~` is the home directory. A local run is never left through symbolic links. Errors: a missing
 // path, a file, an empty directory, a directory that holds something else.
 Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
-                                                   const storage::ContainedOptions& options = {});
+                                                   const storage::LocalOptions& options = {});
 
 // The same for those who wait for a run to begin: a path that is not there yet, or an empty
 // directory, is a run without steps, and `note` gets a sentence about it.

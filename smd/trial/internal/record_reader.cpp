@@ -172,7 +172,13 @@ Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, const Exte
     SMD_TRY(const uint64_t size, file.file->size());
     if (extent.end > size) return outside(extent.begin, length, size, file.path);
   }
-  auto bytes = std::make_shared<Bytes>(length);
+  auto bytes = std::make_shared<Bytes>();
+  try {
+    bytes->resize(length);
+  } catch (const std::exception&) {  // there is no other way to be told
+    return Error{ErrorCode::io, fmt::format("There is no memory for {} bytes at offset {}: {}",
+                                            length, extent.begin, file.path)};
+  }
   SMD_TRY(const size_t got, file.file->read_at(extent.begin, *bytes));
   if (got < length) return outside(extent.begin, length, extent.begin + got, file.path);
   return Block{extent.begin, std::move(bytes)};
