@@ -116,18 +116,18 @@ TEST_F(LocalStorageTest, temporary_files_are_seen_by_those_who_ask) {
   EXPECT_EQ(paths(everything), (Strings{"events/a", "events/a.tmp"}));
 }
 
-TEST_F(ContainedStorageTest, changes_are_watched_unless_a_link_leads_outside) {
-  const std::vector<std::string> folders = {"events"};
+TEST_F(LocalStorageTest, linked_folders_are_not_watched) {
+  fs::create_directories(folder + "/outside");
+  fs::create_symlink(folder + "/outside", root + "/index");
+  const std::vector<std::string> folders = {"index", "events"};
   const auto watch = storage->watch(folders);
-  if (watch == nullptr) GTEST_SKIP() << "this file system does not tell of changes";
+  ASSERT_NE(watch, nullptr);
+  std::ofstream(folder + "/outside/secret") << "x";
   std::ofstream(root + "/events/new") << "x";
   const auto changes = watch->changes();
   ASSERT_TRUE(changes.ok() && changes->has_value());
-  EXPECT_NE(std::find((*changes)->begin(), (*changes)->end(), "events/new"), (*changes)->end());
-  fs::create_directories(folder + "/outside");
-  fs::create_symlink(folder + "/outside", root + "/index");
-  const std::vector<std::string> linked = {"index"};
-  EXPECT_EQ(storage->watch(linked), nullptr);
+  for (const std::string& path : **changes) EXPECT_EQ(path, "events/new");
+  EXPECT_FALSE((*changes)->empty());
 }
 
 }  // namespace
