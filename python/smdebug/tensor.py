@@ -125,7 +125,7 @@ class Tensor:
 
         found = self._find(look, ("value", step, mode, worker), step, mode, worker)
         if found is None:
-            raise TensorUnavailableForStep(self.name, step, mode, has_reductions=True)
+            raise self._without(step, mode, worker)
         return found
 
     def values(
@@ -153,7 +153,7 @@ class Tensor:
         key = ("reduction", step, mode, worker, reduction_name, bool(abs))
         found = self._find(look, key, step, mode, worker)
         if found is None:
-            raise TensorUnavailableForStep(self.name, step, mode, has_reductions=True)
+            raise self._without(step, mode, worker)
         return found
 
     def reduction_values(
@@ -228,6 +228,11 @@ class Tensor:
         elif self.trial.cache:
             self._cached[key] = found
         return found
+
+    def _without(self, step: int, mode: ModeKeys, worker: str | None) -> TensorUnavailableForStep:
+        """The tensor is there, but not what was asked for: perhaps other reductions, or a shape."""
+        stored = self.trial._core.reduction_values(self.name, step, mode, worker)
+        return TensorUnavailableForStep(self.name, step, mode, has_reductions=bool(stored))
 
     def _explain_absence(self, step: int, mode: ModeKeys, worker: str | None) -> None:
         """Raises what a missing step, worker or tensor stands for; returns if only the form is missing."""

@@ -149,8 +149,9 @@ def test_shapes(trial: Trial, tmp_path: Path) -> None:
     assert trial.tensor("s").shapes() == {step: (step + 1, 7) for step in range(5)}
     with pytest.raises(ShapeUnavailableForStep):
         trial.tensor("w").shape(4)
-    with pytest.raises(TensorUnavailableForStep):
+    with pytest.raises(TensorUnavailableForStep) as raised:
         trial.tensor("s").value(2)
+    assert not raised.value.has_reductions
 
 
 def test_a_shape_does_not_hide_the_value(tmp_path: Path) -> None:
