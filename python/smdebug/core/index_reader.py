@@ -43,8 +43,7 @@ class IndexReader:
         ]
         return [name for name in found if start_after_key is None or name > start_after_key]
 
-    def list_index_files(self, start_after_key: str | None = None) -> list[str]:
-        """Sorted index files, those that come after the key."""
+    def _index_files(self, start_after_key: str | None = None) -> list[str]:
         return self._list("index", (".json", ".csv"), start_after_key)
 
     def list_event_files(self, start_after_key: str | None = None) -> list[str]:
@@ -60,7 +59,7 @@ class IndexReader:
         """
         contents, steps, workers = [], [], []
         begin, end = range_steps or (None, None)
-        names = self.list_index_files()
+        names = self._index_files()
         for name in names:
             parsed = _core.parse_step_file_name(name)
             if parsed is None:
@@ -80,6 +79,10 @@ class IndexReader:
 class LocalIndexReader(IndexReader):
     """Index files of a run in a local directory, by their paths."""
 
+    def list_index_files(self, start_after_key: str | None = None) -> list[str]:
+        """Sorted index files, those that come after the key."""
+        return self._index_files(start_after_key)
+
 
 class S3IndexReader(IndexReader):
     """Index files of a run in an object store, by their keys."""
@@ -90,6 +93,11 @@ class S3IndexReader(IndexReader):
         self.bucket_name, _, prefix = rest.partition("/")
         self.prefix_name = prefix.strip("/")
         self._root = f"{self.prefix_name}/" if self.prefix_name else ""
+
+    def list_index_files(self, start_after_key: str | None = None) -> tuple[list[str], str | None]:
+        """Sorted keys of index files, those that come after the key, and the last of them."""
+        found = self._index_files(start_after_key)
+        return found, found[-1] if found else start_after_key
 
 
 __all__ = ["IndexReader", "LocalIndexReader", "ReadIndexFilesCache", "S3IndexReader"]
