@@ -11,7 +11,7 @@ export CCACHE_NOHASHDIR := 1
 
 help:
 	@echo "make demo    record a small training with a planted fault and show the sick layer"
-	@echo "make test    all tests: C++, Python, interop, faults, fuzzing, sanitizers, wheel, docs"
+	@echo "make test    all tests: C++, Python, interop, faults, hostile files, fuzzing, sanitizers, wheel, docs"
 	@echo "make check   the quick inner loop: C++ and Python tests, lint"
 	@echo "make bench   our speed beside the original's and NumPy's, in one run"
 	@echo "make lint    formatting, types, layers;  make format  mends formatting"

@@ -97,6 +97,17 @@ def latency(out_dir: Path, steps: int) -> float:
     return statistics.median(b - a for a, b in zip(committed, seen, strict=True))
 
 
+def listing_secs(run: Path) -> float:
+    """Median seconds of `smdebug ls`, from start to end of the process."""
+    command = [str(ROOT / "build/dev/smdebug"), "ls", str(run)]
+    found = []
+    for _ in range(30):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        found.append(time.perf_counter() - start)
+    return statistics.median(found)
+
+
 def idle_share(out_dir: Path, secs: float) -> float:
     """Part of a core that a follower of a silent run uses."""
     trial = create_trial(str(out_dir))
@@ -205,6 +216,15 @@ def lines(base: Path, quick: bool, text: Callable[[float], str]) -> list[Line]:
             "",
             "",
             "< 1 %",
+        )
+    )
+    rows.append(
+        (
+            "smdebug ls on a small run, median",
+            text(listing_secs(base / "live")),
+            "",
+            "",
+            "< 30 ms",
         )
     )
     return rows

@@ -34,12 +34,21 @@ class Suite:
 SUITES = [
     Suite("lint", "formatting, types, layers", f"{BUILD} && tools/lint.sh"),
     Suite("cpp", "the C++ core", f"{BUILD} && ctest --preset dev"),
-    Suite("python", "the Python package", f"{BUILD} && {PYTEST} python/tests"),
+    Suite(
+        "python",
+        "the Python package",
+        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*'",
+    ),
+    Suite(
+        "s3",
+        "object storage, against a real server",
+        f"{BUILD} && tools/venv.sh moto && {PYTEST} python/tests/test_s3_*.py",
+    ),
     Suite("docs", "examples and links in the documentation", f"{BUILD} && {PYTEST} tests/docs"),
     Suite(
         "interop",
         "files exchanged with the original's released package",
-        f"{BUILD} && tools/venv.sh original && {PYTEST} tests/interop",
+        f"{BUILD} && tools/venv.sh original && tools/venv.sh moto && {PYTEST} tests/interop",
     ),
     Suite(
         "native",
@@ -48,6 +57,7 @@ SUITES = [
     ),
     Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
     Suite("faults", "kills, full disks, signals", f"{BUILD} && tests/fault/run.sh"),
+    Suite("hostile", "broken and malicious files", f"{BUILD} && {PYTEST} tests/hostile"),
     Suite("sanitizers", "address, undefined behaviour, threads", "tests/sanitize.sh"),
     Suite("fuzz", "every parser, 30 seconds each", "fuzz/run.sh 30"),
 ]

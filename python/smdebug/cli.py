@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
+from smdebug import _core
 from smdebug._core import VERSION
+from smdebug.credentials import botocore_credentials
+from smdebug.exceptions import SMDebugError
+from smdebug.frame import Frame
+from smdebug.logger import core_log
 
 WELL = 0
 USAGE = 2
@@ -65,7 +71,42 @@ def environment(arguments: Sequence[str]) -> int:
     return WELL
 
 
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {"environment": environment}
+def export(arguments: Sequence[str]) -> int:
+    """Writes the numbers of a run to a file, in the format of its suffix."""
+    made = parser("export")
+    made.add_argument("run")
+    made.add_argument("out")
+    made.add_argument("--regex", action="append")
+    made.add_argument("--reduction", action="append")
+    made.add_argument("--mode", default="global")
+    made.add_argument("--worker")
+    options = made.parse_args(arguments)
+    mode = _core.ModeKeys[options.mode.upper()]
+    run = os.path.expanduser(options.run)
+    # Of what is there now: a run whose workers have not all begun has numbers, too.
+    storage = _core.Storage.open(run, credentials=botocore_credentials)
+    trial = _core.Trial.open(storage, begin=0, end=None, check=False, log=core_log)
+    trial.refresh()
+    names = trial.tensor_names(mode, None, options.regex, None)
+    frame = Frame(
+        _core.make_frame(
+            trial, tensors=names, reductions=options.reduction, mode=mode, worker=options.worker
+        )
+    )
+    frame.export(options.out)
+    size_bytes = os.stat(options.out).st_size
+    if options.json:
+        about = {"run": trial.place, "file": options.out, "bytes": size_bytes}
+        print(json.dumps({**about, "tensors": len(names), "columns": frame.columns}))
+    else:
+        print(f"wrote {options.out}: {len(names)} tensors, {size_bytes} bytes")
+    return WELL
+
+
+COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "environment": environment,
+    "export": export,
+}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -84,6 +125,9 @@ def main(arguments: Sequence[str]) -> int:
         return command(arguments[1:])
     except KeyboardInterrupt:
         return INTERRUPTED
+    except (SMDebugError, OSError) as error:
+        print(f"smdebug: {error}", file=sys.stderr)
+        return USAGE
 
 
 if __name__ == "__main__":

@@ -31,6 +31,10 @@ class SMDebugValueError(SMDebugError, ValueError):
     """An argument has a value that makes no sense."""
 
 
+class SMDebugFileNotFoundError(SMDebugError, FileNotFoundError):
+    """A file that should be there is not."""
+
+
 class _Described(SMDebugError):
     """Keeps the constructor's arguments, so that the exception survives pickling."""
 

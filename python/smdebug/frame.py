@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from smdebug import _core
-from smdebug.exceptions import SMDebugNotImplementedError, SMDebugValueError
+from smdebug.exceptions import (
+    SMDebugNotImplementedError,
+    SMDebugRuntimeError,
+    SMDebugValueError,
+)
 
 _KEYS = 5  # tensor, mode, step, mode_step, worker: the columns before the numbers
 
@@ -52,12 +56,16 @@ class Frame:
 
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`."""
-        return _import("pyarrow", "to_arrow()").table(self)
+        pa = _import("pyarrow", "to_arrow()")
+        with _reading():
+            return pa.table(self)
 
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`; tensors, modes and workers are categories, missing numbers NaN."""
         _import("pandas", "to_pandas()")
-        return _import("pyarrow", "to_pandas()").table(self).to_pandas()
+        pa = _import("pyarrow", "to_pandas()")
+        with _reading():
+            return pa.table(self).to_pandas()
 
     def to_polars(self) -> Any:
         """A `polars.DataFrame`; missing numbers are null."""
@@ -78,7 +86,7 @@ class Frame:
             )
         pa = _import("pyarrow", "export()")
         reader = pa.RecordBatchReader.from_stream(self)
-        with _appearing(target) as file:
+        with _appearing(target) as file, _reading():
             write(reader, file)
 
     def __repr__(self) -> str:
@@ -86,6 +94,19 @@ class Frame:
             f"<Frame of {len(self._core.tensors)} tensors in {self._core.run}: "
             f"{', '.join(self.columns)}>"
         )
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Gives Arrow's errors the class that ours have: what it read came from a run."""
+    try:
+        yield
+    except Exception as error:
+        # Errors of the file that is written have a number.
+        of_stream = isinstance(error, OSError) and error.errno is None
+        if of_stream or type(error).__module__.partition(".")[0] == "pyarrow":
+            raise SMDebugRuntimeError(str(error)) from error
+        raise
 
 
 @contextmanager

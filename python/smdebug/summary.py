@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,20 @@ if TYPE_CHECKING:
     from smdebug.trial import Trial
 
 _MOST_TENSORS = 30
+_MOST_NAME = 300  # characters
 _MOST_POINTS = 200
 _BLOCKS = "▁▂▃▄▅▆▇█"
 # Values of which no reduction was saved are read for a picture up to this many elements.
 _MOST_ELEMENTS = 1 << 24
 # What is shown of a tensor that is no single number, in this order of preference.
 _PREFERRED = ("mean", "abs_mean", "l2", "max")
+
+
+def _printable(text: str) -> str:
+    """Names come from files that somebody else wrote: they must not move a terminal's cursor."""
+    if len(text) > _MOST_NAME:
+        text = text[:_MOST_NAME] + "…"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _span(steps: list[int]) -> str:
@@ -37,18 +46,18 @@ def _curve(tensor: Tensor) -> tuple[str, np.ndarray, np.ndarray] | None:
     steps = trial._core.tensor_steps(tensor.name, ModeKeys.GLOBAL, True)
     if not steps:
         return None
-    stored: Any = trial._core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or {}
-    names = {("abs_" if absolute else "") + op for op, absolute in stored}
-    wanted = next((name for name in _PREFERRED if name in names), min(names, default=""))
     try:
+        stored: Any = trial._core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None)
+        names = {("abs_" if absolute else "") + op for op, absolute in stored or {}}
+        wanted = next((name for name in _PREFERRED if name in names), min(names, default=""))
         if not wanted:
             shape: Any = trial._core.shape(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or ()
-            elements = int(np.prod(shape, dtype=np.int64))
+            elements = math.prod(shape)
             if elements * len(steps) > _MOST_ELEMENTS:
                 return None
             wanted = "" if elements == 1 else _PREFERRED[0]
         series: Any = trial._core.series(tensor.name, wanted, ModeKeys.GLOBAL, "", True)
-    except (SMDebugError, OSError):
+    except SMDebugError:
         return None
     found, values = series
     if not len(found):
@@ -122,8 +131,10 @@ def trial_text(trial: Trial) -> str:
     lines = [f"{type(trial).__name__} '{trial.name}': {_headline(trial)}", f"  at {trial.path}"]
     for name in names[:_MOST_TENSORS]:
         curve = _curve(trial.tensor(name))
-        shown = f"  {curve[0]} {_blocks(curve[2])} {_range_text(curve[2])}" if curve else ""
-        lines.append(f"  {name}{shown}")
+        shown = (
+            f"  {_printable(curve[0])} {_blocks(curve[2])} {_range_text(curve[2])}" if curve else ""
+        )
+        lines.append(f"  {_printable(name)}{shown}")
     if len(names) > _MOST_TENSORS:
         lines.append(f"  … and {len(names) - _MOST_TENSORS} more; see tensor_names()")
     return "\n".join(lines)
@@ -145,17 +156,23 @@ def trial_html(trial: Trial) -> str:
 def _row(tensor: Tensor) -> str:
     steps = tensor.trial._core.tensor_steps(tensor.name, ModeKeys.GLOBAL, True)
     curve = _curve(tensor)
-    cells = [escape(tensor.name), str(len(steps))]
+    cells = [escape(_printable(tensor.name)), str(len(steps))]
     if curve:
-        cells += [escape(curve[0]), _sparkline(curve[2]), escape(_range_text(curve[2]))]
+        cells += [escape(_printable(curve[0])), _sparkline(curve[2]), escape(_range_text(curve[2]))]
     else:
         cells += ["", "", ""]
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
 def _shape_text(tensor: Tensor, step: int) -> str:
-    shape: Any = tensor.trial._core.shape(tensor.name, step, ModeKeys.GLOBAL, None)
-    return f", shape {tuple(shape)}" if shape is not None else ""
+    try:
+        shape: Any = tensor.trial._core.shape(tensor.name, step, ModeKeys.GLOBAL, None)
+    except SMDebugError:
+        return ""
+    if shape is None:
+        return ""
+    text = str(tuple(shape))
+    return f", shape {text[:_MOST_NAME]}{'…' if len(text) > _MOST_NAME else ''}"
 
 
 def tensor_text(tensor: Tensor) -> str:
@@ -163,16 +180,23 @@ def tensor_text(tensor: Tensor) -> str:
     tensor.trial._refresh()
     core = tensor.trial._core
     steps = core.tensor_steps(tensor.name, ModeKeys.GLOBAL, True)
-    head = f"Tensor '{tensor.name}' of '{tensor.trial.name}': {_span(steps)}"
+    head = f"Tensor '{_printable(tensor.name)}' of '{tensor.trial.name}': {_span(steps)}"
     if not steps:
         return head
     lines = [head + _shape_text(tensor, steps[-1])]
     curve = _curve(tensor)
     if curve:
-        lines.append(f"  {curve[0]} {_blocks(curve[2], 60)} {_range_text(curve[2])}")
-    stored: Any = core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None) or {}
+        lines.append(f"  {_printable(curve[0])} {_blocks(curve[2], 60)} {_range_text(curve[2])}")
+    try:
+        stored: Any = core.reduction_values(tensor.name, steps[-1], ModeKeys.GLOBAL, None)
+    except SMDebugError as error:
+        lines.append(f"  at step {steps[-1]}: {_printable(str(error))}")
+        return "\n".join(lines)
     if stored:
-        parts = [f"{'abs_' if a else ''}{op} {value:.4g}" for (op, a), value in stored.items()]
+        parts = [
+            f"{'abs_' if a else ''}{_printable(op)} {value:.4g}"
+            for (op, a), value in stored.items()
+        ]
         lines.append(f"  at step {steps[-1]}: {', '.join(parts)}")
     return "\n".join(lines)
 

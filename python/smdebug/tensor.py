@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # How long a look for a file that the index promises takes.
 _MISSING_FILE_WAIT_SECS = 2.0
+# Steps are whole numbers of 64 bits.
+_STEPS_END = 1 << 63
 
 
 class StepState(enum.Enum):
@@ -46,7 +48,10 @@ def mode_argument(mode: Any) -> ModeKeys:
 def step_argument(step: Any) -> int:
     """Checks an argument that must be a step number."""
     if isinstance(step, Integral) and not isinstance(step, bool):
-        return int(step)
+        number = int(step)
+        if not -_STEPS_END <= number < _STEPS_END:
+            raise SMDebugValueError(f"No step has the number {number}.")
+        return number
     raise SMDebugTypeError(f"A step must be a whole number, not {step!r}.")
 
 
@@ -120,7 +125,7 @@ class Tensor:
 
         found = self._find(look, ("value", step, mode, worker), step, mode, worker)
         if found is None:
-            raise TensorUnavailableForStep(self.name, step, mode, has_reductions=True)
+            raise self._without(step, mode, worker)
         return found
 
     def values(
@@ -148,7 +153,7 @@ class Tensor:
         key = ("reduction", step, mode, worker, reduction_name, bool(abs))
         found = self._find(look, key, step, mode, worker)
         if found is None:
-            raise TensorUnavailableForStep(self.name, step, mode, has_reductions=True)
+            raise self._without(step, mode, worker)
         return found
 
     def reduction_values(
@@ -223,6 +228,11 @@ class Tensor:
         elif self.trial.cache:
             self._cached[key] = found
         return found
+
+    def _without(self, step: int, mode: ModeKeys, worker: str | None) -> TensorUnavailableForStep:
+        """The tensor is there, but not what was asked for: perhaps other reductions, or a shape."""
+        stored = self.trial._core.reduction_values(self.name, step, mode, worker)
+        return TensorUnavailableForStep(self.name, step, mode, has_reductions=bool(stored))
 
     def _explain_absence(self, step: int, mode: ModeKeys, worker: str | None) -> None:
         """Raises what a missing step, worker or tensor stands for; returns if only the form is missing."""

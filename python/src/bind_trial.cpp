@@ -55,7 +55,7 @@ bool wait(Trial& trial, double secs) {
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                             std::chrono::duration<double>(secs));
-  constexpr std::chrono::milliseconds kSlice{100};  // between looks for Ctrl-C
+  constexpr std::chrono::milliseconds kSlice{500};  // between looks for Ctrl-C
   while (std::chrono::steady_clock::now() < deadline) {
     bool woken = false;
     {
@@ -138,6 +138,10 @@ nb::object number(const smd::Number& value) {
 
 // One element, whatever its shape, as a NumPy scalar.
 nb::object scalar(nb::object array) {
+  if (nb::cast<int64_t>(array.attr("size")) != 1) {
+    raise("SMDebugRuntimeError",
+          "The record of a reduction holds something other than one number.");
+  }
   return array.attr("reshape")(nb::tuple()).attr("__getitem__")(nb::tuple());
 }
 

@@ -13,6 +13,8 @@ namespace smdebug {
 
 namespace nb = nanobind;
 
+// The message as a str: bytes that are no UTF-8, such as those of a file's name, become \\xNN.
+nb::object to_text(std::string_view message);
 // Raises the class of this name from smdebug.exceptions (or builtins).
 [[noreturn]] void raise(const char* class_name, std::string_view message);
 // Raises what the error's code stands for.

@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "python/src/errors.h"
 #include "smd/base/log.h"
 
 namespace smdebug {
@@ -26,7 +27,7 @@ class PythonLog final : public smd::Log {
     if (Py_IsInitialized() == 0) return;
     const nb::gil_scoped_acquire gil;
     try {
-      sink_(static_cast<int>(level), nb::str(message.data(), message.size()));
+      sink_(static_cast<int>(level), to_text(message));
     } catch (nb::python_error& e) {
       e.discard_as_unraisable("smdebug log");
     }

@@ -263,7 +263,26 @@ smd::Number to_number(nb::handle value, std::string_view name) {
   return number;
 }
 
+// NumPy counts the bytes of empty arrays, too, as if their empty extents were 1.
+static void check_rank(const smd::Shape& shape) {
+  constexpr size_t kMostDimensions = 64;
+  constexpr int64_t kMostElements = INT64_MAX / 16;
+  int64_t count = 1;
+  for (const int64_t extent : shape) {
+    if (extent > 1 && count > kMostElements / extent) {
+      raise("SMDebugNotImplementedError",
+            "A tensor with such extents is too large for NumPy, though it is empty.");
+    }
+    if (extent > 1) count *= extent;
+  }
+  if (shape.size() <= kMostDimensions) return;
+  raise("SMDebugNotImplementedError",
+        fmt::format("A tensor of {} dimensions cannot become an array: NumPy has at most {}.",
+                    shape.size(), kMostDimensions));
+}
+
 nb::object to_numpy(DType dtype, const smd::Shape& shape, smd::Bytes elements) {
+  check_rank(shape);
   if (smd::is_stored_widened(dtype)) {
     std::vector<float> wide(elements.size() / smd::size_of(dtype));
     smd::widen(dtype, elements, wide);
@@ -279,6 +298,7 @@ nb::object to_numpy(DType dtype, const smd::Shape& shape, smd::Bytes elements) {
 }
 
 nb::object to_numpy(smd::TensorValue value) {
+  check_rank(value.shape);
   if (value.dtype == DType::string) {
     const nb::object np = nb::module_::import_("numpy");
     nb::list strings;
@@ -286,7 +306,14 @@ nb::object to_numpy(smd::TensorValue value) {
       strings.append(nb::steal(
           PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace")));
     }
-    return np.attr("array")(strings, nb::arg("dtype") = "U").attr("reshape")(value.shape);
+    try {
+      // Each element takes as much room as the longest.
+      return np.attr("array")(strings, nb::arg("dtype") = "U").attr("reshape")(value.shape);
+    } catch (const nb::python_error& error) {
+      if (!error.matches(PyExc_MemoryError)) throw;
+    }
+    raise("SMDebugRuntimeError",
+          fmt::format("There is no memory for an array of {} strings.", value.strings.size()));
   }
   if (smd::is_stored_widened(value.dtype) || !value.memory) {
     return to_numpy(value.dtype, value.shape,

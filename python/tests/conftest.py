@@ -54,6 +54,8 @@ def clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No variable and no hook of another test is left."""
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    # Nothing arrives after the end marker, unless a test says so.
+    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
     yield
     smdebug.del_hook()
     singleton.reset_enabled()

@@ -433,3 +433,275 @@ def test_commands_in_python_are_in_the_catalog_and_refuse_others(capsys):
     assert "'dance' is not a command" in capsys.readouterr().err
     assert cli.main(["environment"]) == 0
     assert f"smdebug     {smdebug.__version__}" in capsys.readouterr().out
+
+
+# --- commands that look at runs
+
+
+@pytest.fixture
+def curves(out_dir: Path) -> Path:
+    """Twelve steps of a loss with one NaN and of a weight; finished."""
+    with smdebug.Hook(
+        out_dir=str(out_dir), save_all=True, save_config=smdebug.SaveConfig(save_interval=1)
+    ) as hook:
+        hook.set_mode(smdebug.modes.TRAIN)
+        for step in range(12):
+            hook.step()
+            hook.save_tensor("fc/weight", np.full((2, 2), step, np.float32))
+            hook.save_scalar("loss", float("nan") if step == 6 else 12.0 - step)
+    return out_dir
+
+
+KEYS = {
+    "info": {
+        *("run", "state", "silent_secs", "workers", "announced_workers", "steps"),
+        *("incomplete_steps", "modes", "tensors", "collections", "first_wall_secs"),
+        *("last_wall_secs", "event_files", "event_bytes", "index_files", "index_bytes", "health"),
+    },
+    "ls": {"run", "tensors", "not_listed"},
+    "show": {
+        *("run", "tensor", "step", "mode", "mode_step", "worker", "dtype", "shape", "elements"),
+        *("bytes", "wall_secs", "stored", "computed", "values"),
+    },
+    "plot": {"run", "mode", "series"},
+    "diff": {
+        *("a", "b", "equal", "first", "worst", "differing_tensors"),
+        *("only_in_a", "only_in_b", "compared"),
+    },
+    "tail": {"step", "mode", "mode_step", "numbers"},
+    "export": {"run", "file", "bytes", "tensors", "columns"},
+}
+
+
+@pytest.mark.parametrize("command", KEYS)
+def test_json_of_every_command_has_its_keys(command, curves, tmp_path):
+    pytest.importorskip("pyarrow")
+    program = program_beside_python(tmp_path / "bin")
+    arguments = {
+        "show": ["scalar/loss"],
+        "plot": ["scalar/loss"],
+        "diff": [curves],
+        "tail": ["--exit-with-job", "--from", "11"],
+        "export": [tmp_path / "numbers.csv"],
+    }
+    done = subprocess.run(
+        [program, command, "--json", curves, *arguments.get(command, [])],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    assert set(json.loads(done.stdout)) == KEYS[command]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("info", "RUN", "--mode", "train"), "has no option '--mode'"),
+        (("ls", "RUN", "--colection", "all"), "Did you mean '--collection'?"),
+        (("ls", "RUN", "--sort", "sise"), "Did you mean 'size'?"),
+        (("show", "RUN", "fc/wieght"), "Did you mean 'fc/weight'"),
+        (("show", "RUN", "fc/weight", "--step", "many"), "many"),
+        (("plot", "RUN", "scalar/loss", "--width", "0"), "0"),
+        (("diff", "RUN"), "B is required"),
+        (("tail", "RUN", "--regex", "("), "("),
+        (("export", "RUN", "numbers.xls"), ".parquet"),
+    ],
+)
+def test_wrong_arguments_get_one_sentence(words, part, curves):
+    fails_with(run(*[str(curves) if word == "RUN" else word for word in words]), part)
+
+
+@pytest.mark.parametrize("command", ["info", "ls", "show", "plot", "diff", "tail", "export"])
+def test_every_command_refuses_what_is_no_run(command, tmp_path):
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/train.py").write_text("")
+    rest = {"show": ["x"], "plot": ["x"], "diff": ["x"], "export": [tmp_path / "x.csv"]}
+    fails_with(run(command, tmp_path / "code", *rest.get(command, [])), "source code")
+
+
+def test_info_and_ls_tell_what_was_recorded(curves):
+    about = json.loads(run("info", "--json", curves).stdout)
+    assert (about["state"], about["steps"], about["tensors"]) == ("ended", 12, 2)
+    assert about["modes"] == [{"mode": "TRAIN", "steps": 12, "first_step": 0, "last_step": 11}]
+    collections = {found["name"]: found["tensors"] for found in about["collections"]}
+    assert collections["all"] == 2
+    listed = {
+        found["name"]: found for found in json.loads(run("ls", "--json", curves).stdout)["tensors"]
+    }
+    assert listed["fc/weight"]["dtype"] == "float32"
+    assert listed["fc/weight"]["shape"] == [2, 2]
+    assert listed["scalar/loss"]["steps"] == 12
+
+
+def test_plot_draws_in_the_width_it_is_given(curves):
+    done = run("plot", curves, "scalar/loss", "--width", "40", "--height", "4", "--ascii")
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == [
+        "scalar/loss  12 steps, last 1",
+        " 12 +ooooo                              ",
+        "    |     ooooooooooo                   ",
+        "6.5 +                      oooooooo     ",
+        "  1 +                              ooooo",
+        "    +-------------------x---------------",
+        "     0              step              11",
+        "  x NaN",
+        "scalar/loss: NaN 1 at step 6",
+    ]
+
+
+def test_diff_tells_equal_runs_from_others(curves, tmp_path):
+    shutil.copytree(curves, tmp_path / "same")
+    assert run("diff", curves, tmp_path / "same").returncode == 0
+    shutil.rmtree(tmp_path / "same/index")
+    done = run("diff", curves, tmp_path / "same")
+    assert done.returncode == 1
+    assert "only in A  2 tensors: fc/weight, scalar/loss" in done.stdout
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow", ".feather", ".csv", ".jsonl"])
+def test_export_writes_what_the_run_holds(suffix, curves, tmp_path):
+    pytest.importorskip("pyarrow")
+    program = program_beside_python(tmp_path / "bin")
+    target = tmp_path / f"numbers{suffix}"
+    done = subprocess.run(
+        [program, "export", curves, target, "--regex", "weight", "--reduction", "max"],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"wrote {target}: 1 tensors, ")
+    if suffix == ".jsonl":
+        rows = [json.loads(line) for line in target.read_text().splitlines()]
+        assert [row["max"] for row in rows] == list(range(12))
+    elif suffix == ".csv":
+        lines = target.read_text().splitlines()
+        assert lines[0] == '"tensor","mode","step","mode_step","worker","max","value"'
+        assert lines[12] == '"fc/weight","TRAIN",11,11,"worker_0",11,'
+    else:
+        assert target.stat().st_size > 0
+
+
+RECORDER = """
+import sys, numpy as np, smdebug
+with smdebug.Hook(out_dir=sys.argv[1], save_all=True, save_config=smdebug.SaveConfig(save_interval=1)) as hook:
+    hook.set_mode(smdebug.modes.TRAIN)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        hook.step()
+        hook.save_scalar("loss", float(line))
+        hook.end_step()
+"""
+
+
+def start_tail(*words: object) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [PROGRAM, "tail", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_tail_follows_a_job_from_before_its_begin_to_its_end(out_dir):
+    tail = start_tail(out_dir, "--json", "--exit-with-job")
+    assert "Waiting for it." in tail.stderr.readline()
+    job = subprocess.Popen(
+        [sys.executable, "-c", RECORDER, out_dir],
+        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert job.stdout.readline() == "ready\n"
+    for step in range(5):
+        job.stdin.write(f"{step / 2}\n")
+        job.stdin.flush()
+        # The job waits for us, so that the step before must have been seen while it ran.
+        if step > 0:
+            seen = json.loads(tail.stdout.readline())
+            assert (seen["step"], seen["numbers"]) == (step - 1, {"scalar/loss": (step - 1) / 2})
+    job.stdin.close()
+    assert job.wait(TIMEOUT_SECS) == 0
+    assert json.loads(tail.stdout.readline())["step"] == 4
+    assert tail.wait(TIMEOUT_SECS) == 0
+    assert tail.stdout.read() == ""
+
+
+def test_ctrl_c_ends_tail(curves, tmp_path):
+    waiting = start_tail(tmp_path / "nowhere")
+    assert "Waiting for it." in waiting.stderr.readline()
+    waiting.send_signal(signal.SIGINT)
+    assert waiting.wait(TIMEOUT_SECS) == 130
+    ended = start_tail(curves)
+    assert "The job has ended" in ended.stderr.readline()
+    ended.send_signal(signal.SIGINT)
+    assert ended.wait(TIMEOUT_SECS) == 130
+    assert ended.stdout.read().count("\n") == 11
+
+
+@pytest.mark.parametrize("command", ["ls", "tail --exit-with-job --from 0", "info"])
+def test_a_reader_that_goes_away_ends_every_command_quietly(command, curves):
+    done = subprocess.run(
+        ["bash", "-c", f"'{PROGRAM}' {command} '{curves}' | head -1"],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECS,
+        check=False,
+    )
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+def test_hostile_names_are_shown_harmlessly(tmp_path):
+    # A directory name that is no UTF-8, and a tensor name that would clear the screen.
+    folder = os.fsencode(tmp_path) + b"/run\xff\x1b[2J"
+    with smdebug.Hook(
+        out_dir=os.fsdecode(tmp_path / "run"),
+        save_all=True,
+        save_config=smdebug.SaveConfig(save_interval=1),
+    ) as hook:
+        hook.step()
+        hook.save_tensor("w\x1b[2J\x07", np.zeros(2, np.float32))
+    os.rename(tmp_path / "run", folder)
+    for words in (["info"], ["ls"], ["ls", "--json"], ["info", "--json"]):
+        done = subprocess.run(
+            [PROGRAM, *words, folder], capture_output=True, timeout=TIMEOUT_SECS, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert b"\x1b" not in done.stdout and b"\x07" not in done.stdout
+        assert done.stdout.decode("utf-8")
+        if "--json" in words:
+            json.loads(done.stdout)
+    done = subprocess.run(
+        [PROGRAM, "show", folder, "nothing\x1b"],
+        capture_output=True,
+        timeout=TIMEOUT_SECS,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"\x1b" not in done.stderr
+
+
+def test_lines_fit_the_terminal(curves):
+    script = shutil.which("script")
+    if script is None:
+        pytest.skip("the program script, which makes a terminal, is not installed")
+    done = subprocess.run(
+        [script, "-qec", f"stty cols 57; {PROGRAM} ls --color=never {curves}", "/dev/null"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECS,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3, done.stdout
+    assert all(len(line) <= 57 for line in lines)
+    assert "scalar/l…" in done.stdout

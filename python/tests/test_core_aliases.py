@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import recorded
 import smdebug
+import writing
 from conftest import Messages
 from smdebug import Collection, Hook, ReductionConfig, SaveConfig, modes
 from smdebug.collection import CollectionManager
@@ -62,7 +63,7 @@ NAMES = {
     "config_validator": "get_config_validator reset_config_validator is_framework_version_supported",
     "error_handling_agent": "ErrorHandlingAgent BASE_ERROR_MESSAGE",
     "logger": "get_logger DuplicateLogFilter",
-    "index_reader": "ReadIndexFilesCache",
+    "index_reader": "ReadIndexFilesCache IndexReader LocalIndexReader S3IndexReader",
 }
 
 
@@ -379,3 +380,42 @@ def test_only_truth_values_are_booleans(word: Any) -> None:
         parse_bool(word, True)
     with pytest.raises(SMDebugValueError):
         parse_list_from_str(3)  # type: ignore[arg-type]
+
+
+# ---- index files
+
+
+def test_index_files_are_listed_and_read_once(tmp_path: Path) -> None:
+    from smdebug.core.index_reader import LocalIndexReader
+
+    for step in (0, 7, 1000):
+        writing.step(tmp_path, step)
+    reader = LocalIndexReader(str(tmp_path))
+    names = [str(tmp_path / f"index/{n // 1000:09d}/{n:012d}_worker_0.json") for n in (0, 7, 1000)]
+    assert reader.list_index_files() == names
+    assert reader.list_index_files(start_after_key=names[0]) == names[1:]
+    assert [Path(p).name[:12] for p in reader.list_event_files()] == [
+        "000000000000",
+        "000000000007",
+        "000000001000",
+    ]
+    contents, steps, last, workers = reader.read_index_files(None, range_steps=(1, None))
+    assert [json.loads(text)["meta"]["mode_step"] for text in contents] == steps == [7, 1000]
+    assert (last, workers) == (names[-1], ["worker_0", "worker_0"])
+    assert reader.read_index_files(None)[1] == [0]
+    assert LocalIndexReader(str(tmp_path / "absent")).list_index_files() == []
+    (tmp_path / "index/000000000/nonsense.json").write_text("{}")
+    with pytest.raises(IndexReaderException, match="nonsense"):
+        reader.read_index_files(None)
+
+
+def test_steps_beyond_64_bits_are_refused(tmp_path: Path) -> None:
+    from smdebug.trials import create_trial
+
+    writing.collections(tmp_path)
+    writing.step(tmp_path, 0)
+    writing.end(tmp_path)
+    trial = create_trial(str(tmp_path))
+    for step in (1 << 63, -(1 << 70)):
+        with pytest.raises(SMDebugValueError, match=str(step)):
+            trial.has_passed_step(step)

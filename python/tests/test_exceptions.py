@@ -35,6 +35,7 @@ PLAIN = {
     "SMDebugTypeError": TypeError,
     "SMDebugRuntimeError": RuntimeError,
     "SMDebugNotImplementedError": NotImplementedError,
+    "SMDebugFileNotFoundError": FileNotFoundError,
     "SMDebugValueError": ValueError,
     "MissingCollectionFiles": SMDebugError,
 }

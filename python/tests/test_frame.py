@@ -22,6 +22,7 @@ from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
 from smdebug.exceptions import (
     SMDebugError,
     SMDebugNotImplementedError,
+    SMDebugRuntimeError,
     SMDebugTypeError,
     SMDebugValueError,
 )
@@ -319,7 +320,7 @@ def test_a_damaged_file_is_told(run: Path) -> None:
     table = frame(run)
     path = run / _core.event_file_name(3, "worker_0")
     path.unlink()
-    with pytest.raises(OSError, match=path.name):
+    with pytest.raises(SMDebugRuntimeError, match=path.name):
         table.to_arrow()
 
 
@@ -371,7 +372,7 @@ def test_a_failed_export_leaves_what_was_there(run: Path, tmp_path: Path, suffix
     path.write_text("older")
     table = frame(run)
     (run / _core.event_file_name(3, "worker_0")).unlink()
-    with pytest.raises(OSError):
+    with pytest.raises(SMDebugRuntimeError):
         table.export(path)
     assert path.read_text() == "older"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run", path.name]

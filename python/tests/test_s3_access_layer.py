@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
+import writing
+from smdebug import _core
 from smdebug.core import access_layer as access
 from smdebug.core import hook_utils
 from smdebug.core.access_layer.s3handler import (
@@ -14,6 +17,7 @@ from smdebug.core.access_layer.s3handler import (
     ReadObjectRequest,
     S3Handler,
 )
+from smdebug.core.index_reader import S3IndexReader
 from smdebug.core.s3_utils import list_s3_objects
 from smdebug.exceptions import SMDebugError, SMDebugNotImplementedError, SMDebugRuntimeError
 
@@ -113,6 +117,21 @@ def test_the_end_of_a_job_is_a_key_below_its_prefix(s3: str) -> None:
     assert not access.check_dir_exists("s3://no-such-bucket-at-all/runs")
     with pytest.raises(SMDebugRuntimeError, match="finished job"):
         hook_utils.verify_and_get_out_dir(run)
+
+
+def test_index_files_are_keys(s3: str, tmp_path: Path) -> None:
+    writing.collections(tmp_path)
+    for step in range(3):
+        writing.step(tmp_path, step)
+    _core.sync_to(str(tmp_path), _core.Storage.open(f"s3://{s3}/runs/one"))
+    reader = S3IndexReader(f"s3://{s3}/runs/one")
+    keys = [f"runs/one/index/000000000/{step:012}_worker_0.json" for step in range(3)]
+    assert reader.list_index_files() == (keys, keys[-1])
+    assert reader.list_index_files(keys[0]) == (keys[1:], keys[-1])
+    assert reader.list_index_files(keys[-1]) == ([], keys[-1])
+    contents, steps, last, workers = reader.read_index_files(None, (1, None))
+    assert (steps, last, workers) == ([1, 2], keys[-1], ["worker_0"] * 2)
+    assert all(b"tensor_payload" in content for content in contents)
 
 
 def test_a_rule_is_stopped_by_an_object(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:

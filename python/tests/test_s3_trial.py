@@ -19,11 +19,6 @@ from smdebug.exceptions import NoMoreData, SMDebugError, TensorUnavailableForSte
 from smdebug.trials import S3Trial, Trial, create_trial
 
 
-@pytest.fixture(autouse=True)
-def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-
-
 @contextmanager
 def requests_of(trial: Trial) -> Iterator[Counter[str]]:
     """Counts what is sent meanwhile."""

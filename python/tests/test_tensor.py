@@ -22,11 +22,6 @@ from smdebug.exceptions import (
 from smdebug.trials import Trial, create_trial
 
 
-@pytest.fixture(autouse=True)
-def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-
-
 def reductions_of(name: str, **values: float) -> dict[str, np.ndarray]:
     return {
         f"smdebug/reductions/{op}/{name}": np.array([v], np.float32) for op, v in values.items()
@@ -154,8 +149,9 @@ def test_shapes(trial: Trial, tmp_path: Path) -> None:
     assert trial.tensor("s").shapes() == {step: (step + 1, 7) for step in range(5)}
     with pytest.raises(ShapeUnavailableForStep):
         trial.tensor("w").shape(4)
-    with pytest.raises(TensorUnavailableForStep):
+    with pytest.raises(TensorUnavailableForStep) as raised:
         trial.tensor("s").value(2)
+    assert not raised.value.has_reductions
 
 
 def test_a_shape_does_not_hide_the_value(tmp_path: Path) -> None:

@@ -33,11 +33,6 @@ from smdebug.tensor import StepState
 from smdebug.trials import LocalTrial, Trial, create_trial
 
 
-@pytest.fixture(autouse=True)
-def no_delay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_TRAINING_END_DELAY_REFRESH", "0")
-
-
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A finished run of two modes with values, reductions and scalars."""

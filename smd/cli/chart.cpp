@@ -141,7 +141,25 @@ std::string legend_of(const std::vector<Series>& series, const ChartOptions& opt
 
 }  // namespace
 
-std::string draw_chart(const std::vector<Series>& series, const ChartOptions& options) {
+namespace {
+
+// The series as a logarithmic axis shows them.
+std::vector<Series> logarithms(const std::vector<Series>& series) {
+  std::vector<Series> out;
+  for (const Series& one : series) {
+    Series made{.name = one.name};
+    for (const auto& [x, y] : one.points) {
+      if (y > 0 || std::isnan(y)) made.points.emplace_back(x, std::log10(y));
+    }
+    out.push_back(std::move(made));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string draw_chart(const std::vector<Series>& drawn, const ChartOptions& options) {
+  const std::vector<Series> series = options.log ? logarithms(drawn) : drawn;
   const Signs& signs = options.ascii ? kAscii : kUnicode;
   const bool dots = !options.ascii && (options.color || series.size() < 2);
   Span xs;
@@ -159,7 +177,9 @@ std::string draw_chart(const std::vector<Series>& series, const ChartOptions& op
   ys.settle();
 
   const int rows = std::max(options.height, 3);
-  const std::array<std::string, 3> labels = {label(ys.high), label(ys.at(0.5)), label(ys.low)};
+  const auto y_label = [&](double y) { return label(options.log ? std::pow(10, y) : y); };
+  const std::array<std::string, 3> labels = {y_label(ys.high), y_label(ys.at(0.5)),
+                                             y_label(ys.low)};
   size_t margin = 0;
   for (const std::string& text : labels) margin = std::max(margin, text.size());
   const int columns = std::max(std::max(options.width, 20) - static_cast<int>(margin) - 2, 4);

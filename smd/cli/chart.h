@@ -20,6 +20,7 @@ struct ChartOptions {
   int height = 12;     // rows of the plot itself, at least 3
   bool ascii = false;  // no characters beyond ASCII
   bool color = false;  // one colour per series; without it, several series get a letter each
+  bool log = false;    // logarithmic y axis; points that are not positive are left out
   std::string x_label;
 };
 

@@ -99,5 +99,17 @@ TEST(Chart, several_series_are_told_apart) {
   EXPECT_THAT(colored, HasSubstr("\x1b[33m"));
 }
 
+TEST(Chart, a_logarithmic_axis_makes_powers_straight) {
+  const auto options = ChartOptions{.width = 40, .height = 5, .ascii = true, .log = true};
+  const auto powers = draw_chart({line([](double x) { return std::pow(10, x); }, 5)}, options);
+  EXPECT_THAT(powers, HasSubstr("1e+04 +"));
+  EXPECT_THAT(powers, HasSubstr("  100 +"));
+  EXPECT_THAT(powers, HasSubstr("    1 +"));
+  EXPECT_EQ(draw_chart({line([](double) { return -1.0; })}, options),
+            "There is nothing to draw.\n");
+  EXPECT_THAT(draw_chart({{"x", {{0, 1}, {1, 0}, {2, kNan}, {3, kInf}}}}, options),
+              HasSubstr("x NaN  ^ infinity"));
+}
+
 }  // namespace
 }  // namespace smd::cli

@@ -4,6 +4,7 @@
 // constant; the build collects them, so adding a file adds a command. Help, manual page, completion
 // and the reference page come from the same constants. Immutable table, thread-safe.
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -36,6 +37,8 @@ struct Context {
   Terminal& terminal;
   bool json = false;  // one document on out, or one per line for commands that stream
   std::shared_ptr<const Clock> clock = system_clock();
+  // Leaves the rest to the command of the same name in smdebug.cli, with the same arguments.
+  std::function<Result<ExitCode>()> hand_over;
 };
 
 // The options of one call and the work itself. Made by `prepare`, filled by the parser, run once.

@@ -102,15 +102,13 @@ class Program final {
     if (!complaint.empty()) return refuse(terminal_, complaint);
 
     terminal_.color = wants_color(prepared.common->color_choice(), terminal_.out_is_terminal);
-    const Context context{
-        .terminal = terminal_, .json = prepared.common->json, .clock = options_.clock};
-    Result<ExitCode> result = ExitCode::well;
-    if (prepared.invocation) {
-      result = prepared.invocation->run(context);
-    } else {
-      words.insert(words.begin(), std::string(command.name));
-      result = options_.hand_over(words);
-    }
+    words.insert(words.begin(), std::string(command.name));
+    const Context context{.terminal = terminal_,
+                          .json = prepared.common->json,
+                          .clock = options_.clock,
+                          .hand_over = [&] { return options_.hand_over(words); }};
+    const Result<ExitCode> result =
+        prepared.invocation ? prepared.invocation->run(context) : context.hand_over();
     terminal_.out << std::flush;
     return result.ok() ? *result : refuse(terminal_, result.error().message);
   }

@@ -17,18 +17,18 @@ constexpr std::string_view kWipe = "\r\x1b[K";
 
 }  // namespace
 
-std::string progress_line(std::string_view what, uint64_t done_bytes, uint64_t total_bytes,
-                          double elapsed_secs, int width) {
-  const double part =
-      total_bytes == 0
-          ? 1.0
-          : std::min(1.0, static_cast<double>(done_bytes) / static_cast<double>(total_bytes));
-  const double rate = elapsed_secs > 0 ? static_cast<double>(done_bytes) / elapsed_secs : 0;
+std::string progress_line(std::string_view what, const ProgressState& state, int width) {
+  const auto done = static_cast<double>(state.done);
+  const auto total = static_cast<double>(state.total);
+  const bool bytes = state.unit == ProgressUnit::bytes;
+  const double part = state.total == 0 ? 1.0 : std::min(1.0, done / total);
+  const double rate = state.elapsed_secs > 0 ? done / state.elapsed_secs : 0;
   std::string end = fmt::format(" {:3.0f}%", part * 100);
-  if (rate >= 1) {
+  if (bytes && rate >= 1) {
     end += fmt::format("  {}/s", human_bytes(static_cast<uint64_t>(std::min(rate, 1e18))));
-    end +=
-        fmt::format("  {} left", human_secs(static_cast<double>(total_bytes) * (1 - part) / rate));
+  }
+  if (rate >= (bytes ? 1 : 1e-6)) {
+    end += fmt::format("  {} left", human_secs(total * (1 - part) / rate));
   }
   constexpr int kMostCells = 40;
   constexpr int kLeastCells = 5;
@@ -39,10 +39,12 @@ std::string progress_line(std::string_view what, uint64_t done_bytes, uint64_t t
                      std::string(static_cast<size_t>(cells) - full, ' '), end);
 }
 
-Progress::Progress(Terminal& terminal, std::shared_ptr<const Clock> clock, std::string what)
+Progress::Progress(Terminal& terminal, std::shared_ptr<const Clock> clock, std::string what,
+                   ProgressUnit unit)
     : terminal_(terminal),
       clock_(std::move(clock)),
       what_(std::move(what)),
+      unit_(unit),
       start_(clock_->now()),
       drawn_(start_) {}
 
@@ -50,7 +52,7 @@ Progress::~Progress() {
   if (visible_) terminal_.err << kWipe << std::flush;
 }
 
-void Progress::update(uint64_t done_bytes, uint64_t total_bytes) {
+void Progress::update(uint64_t done, uint64_t total) {
   if (!terminal_.err_is_terminal) return;
   const auto now = clock_->now();
   if (now - start_ < kDelay || (visible_ && now - drawn_ < kInterval)) return;
@@ -58,8 +60,7 @@ void Progress::update(uint64_t done_bytes, uint64_t total_bytes) {
   visible_ = true;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   // The last column is left free, since some terminals break the line there.
-  terminal_.err << kWipe
-                << progress_line(what_, done_bytes, total_bytes, elapsed, terminal_.width - 1)
+  terminal_.err << kWipe << progress_line(what_, {done, total, elapsed, unit_}, terminal_.width - 1)
                 << std::flush;
 }
 

@@ -10,16 +10,18 @@ namespace smd::cli {
 namespace {
 
 TEST(Progress, the_line_shows_part_rate_and_rest) {
-  EXPECT_EQ(progress_line("verify", 512, 1024, 0.5, 80),
+  EXPECT_EQ(progress_line("verify", {512, 1024, 0.5}, 80),
             "verify [####################                    ]  50%  1.0 KiB/s  0.5 s left");
-  EXPECT_EQ(progress_line("verify", 0, 1024, 0, 80),
+  EXPECT_EQ(progress_line("verify", {0, 1024, 0}, 80),
             "verify [                                        ]   0%");
-  EXPECT_EQ(progress_line("v", 0, 0, 1, 20), "v [###########] 100%");
+  EXPECT_EQ(progress_line("v", {0, 0, 1}, 20), "v [###########] 100%");
+  EXPECT_EQ(progress_line("diff", {1, 4, 2, ProgressUnit::steps}, 80),
+            "diff [##########                              ]  25%  6.0 s left");
 }
 
 TEST(Progress, the_line_fits_every_width) {
   for (int width = 1; width < 120; ++width) {
-    EXPECT_LE(text_width(progress_line("verify", 1 << 20, 3 << 20, 2, width)), width);
+    EXPECT_LE(text_width(progress_line("verify", {1 << 20, 3 << 20, 2}, width)), width);
   }
 }
 

@@ -66,6 +66,7 @@ std::vector<std::string> runs_below(const fs::path& root) {
       if (!is_folder(entry) || fs::is_symlink(entry, error)) continue;
       if (is_run(entry)) {
         found.push_back(entry.string());
+        if (found.size() == kMostNames) return found;
       } else if (depth + 1 < kMostDepth) {
         pending.emplace_back(entry, depth + 1);
       }
@@ -148,7 +149,7 @@ std::string expanded(std::string_view argument) {
 }  // namespace
 
 Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
-                                                   const storage::ContainedOptions& options) {
+                                                   const storage::LocalOptions& options) {
   if (argument.find("://") != std::string_view::npos) return storage::open_storage(argument);
   if (argument.empty()) return wrong("The path of the run is empty.");
   const fs::path path = expanded(argument);
@@ -164,7 +165,7 @@ Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
     return wrong(fmt::format("'{}' is a file, but a run is a directory.{}", path.string(),
                              above.empty() ? "" : fmt::format(" Did you mean '{}'?", above)));
   }
-  if (is_run(path)) return storage::contained_storage(path.string(), options);
+  if (is_run(path)) return storage::local_storage(path.string(), options);
 
   fs::directory_iterator(path, error);
   if (error) {
@@ -178,12 +179,37 @@ Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
         fmt::format("'{}' is only a part of a run. Did you mean '{}'?", path.string(), above));
   }
   if (const auto below = runs_below(path); !below.empty()) {
-    return wrong(fmt::format("'{}' is not a run, but holds {}: {}.", path.string(),
-                             below.size() == 1 ? "one" : "some", fmt::join(below, ", ")));
+    return wrong(fmt::format("'{}' is not a run, but holds {}: {}{}.", path.string(),
+                             below.size() == 1 ? "one" : "some", fmt::join(below, ", "),
+                             below.size() == kMostNames ? ", …" : ""));
   }
   return wrong(fmt::format(
       "'{}' is not a run: it has none of index/, events/, v2/log/ and collections/; {}.",
       path.string(), guess(entries)));
+}
+
+Result<std::shared_ptr<storage::Storage>> open_future_run(std::string_view argument,
+                                                          std::string& note) {
+  if (argument.empty() || argument.find("://") != std::string_view::npos) return open_run(argument);
+  const fs::path path = expanded(argument);
+  std::error_code error;
+  const auto type = fs::status(path, error).type();
+  if (type == fs::file_type::not_found) {
+    note = fmt::format("{} Waiting for it.", missing(path).message);
+  } else if (type == fs::file_type::directory && fs::is_empty(path, error) && !error) {
+    note = printable(
+        fmt::format("The directory '{}' is empty. Waiting for the run to begin.", path.string()));
+  } else {
+    return open_run(argument);
+  }
+  return storage::local_storage(path.string());
+}
+
+Result<std::unique_ptr<Trial>> open_trial(std::string_view argument) {
+  SMD_TRY(auto storage, open_run(argument));
+  SMD_TRY(auto trial, Trial::open(std::move(storage), {.end_delay_secs = 0}));
+  SMD_RETURN_IF_ERROR(trial->refresh());
+  return trial;
 }
 
 }  // namespace smd::cli

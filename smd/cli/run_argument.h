@@ -4,16 +4,26 @@
 // sentence says what is wrong with it and, where possible, what was meant.
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "smd/base/result.h"
-#include "smd/storage/contained.h"
+#include "smd/storage/storage.h"
+#include "smd/trial/trial.h"
 
 namespace smd::cli {
 
 // `~` is the home directory. A local run is never left through symbolic links. Errors: a missing
 // path, a file, an empty directory, a directory that holds something else.
 Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
-                                                   const storage::ContainedOptions& options = {});
+                                                   const storage::LocalOptions& options = {});
+
+// The same for those who wait for a run to begin: a path that is not there yet, or an empty
+// directory, is a run without steps, and `note` gets a sentence about it.
+Result<std::shared_ptr<storage::Storage>> open_future_run(std::string_view argument,
+                                                          std::string& note);
+
+// The run as it is now; does not wait for anything.
+Result<std::unique_ptr<Trial>> open_trial(std::string_view argument);
 
 }  // namespace smd::cli

@@ -105,5 +105,28 @@ TEST_F(RunArgumentTest, unknown_schemes_are_refused_with_a_sentence) {
   EXPECT_THAT(open_run("gopher://x/y").error().message, HasSubstr("gopher://x/y"));
 }
 
+TEST_F(RunArgumentTest, a_run_that_has_not_begun_can_be_waited_for) {
+  run("first");
+  std::string note;
+  EXPECT_TRUE(open_future_run(folder + "/first", note).ok());
+  EXPECT_EQ(note, "");
+  EXPECT_TRUE(open_future_run(folder + "/frist", note).ok());
+  EXPECT_THAT(note, AllOf(HasSubstr("Did you mean 'first'?"), HasSubstr("Waiting for it.")));
+  fs::create_directories(folder + "/empty");
+  EXPECT_TRUE(open_future_run(folder + "/empty", note).ok());
+  EXPECT_THAT(note, HasSubstr("is empty. Waiting for the run to begin."));
+  file("code/train.py");
+  EXPECT_FALSE(open_future_run(folder + "/code", note).ok());
+  EXPECT_FALSE(open_future_run("", note).ok());
+}
+
+TEST_F(RunArgumentTest, a_trial_does_not_wait_for_collections) {
+  run("a");
+  const auto trial = open_trial(folder + "/a");
+  ASSERT_TRUE(trial.ok());
+  EXPECT_FALSE((*trial)->is_open());
+  EXPECT_FALSE(open_trial(folder + "/none").ok());
+}
+
 }  // namespace
 }  // namespace smd::cli

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <ctime>
 
 namespace smd::cli {
 
@@ -25,6 +26,25 @@ std::string human_secs(double secs) {
   if (whole < 60) return fmt::format("{} s", whole);
   if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
   return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  constexpr double kMostWhole = 1e10;
+  if (std::abs(value) < kMostWhole && std::trunc(value) == value) {
+    return fmt::format("{:.0f}", value);
+  }
+  return fmt::format("{:.6g}", value);
+}
+
+std::string utc_time(double unix_secs) {
+  constexpr double kLatest = 253402300799;  // the last second of the year 9999
+  if (!(unix_secs >= 0 && unix_secs <= kLatest)) return "?";
+  const auto secs = static_cast<std::time_t>(unix_secs);
+  std::tm parts{};
+  ::gmtime_r(&secs, &parts);
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} UTC", parts.tm_year + 1900,
+                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 std::string counted(uint64_t count, std::string_view noun) {

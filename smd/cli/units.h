@@ -14,6 +14,12 @@ std::string human_bytes(uint64_t bytes);
 // "0.3 s", "42 s", "2 min 5 s", "3 h 20 min".
 std::string human_secs(double secs);
 
+// "3", "0.25", "1.23457e-05", "NaN", "-inf".
+std::string number_text(double value);
+
+// "2026-01-31 23:59:59 UTC".
+std::string utc_time(double unix_secs);
+
 // "1 step", "2 steps".
 std::string counted(uint64_t count, std::string_view noun);
 

@@ -30,5 +30,22 @@ TEST(Units, one_is_not_many) {
   EXPECT_EQ(counted(2, "step"), "2 steps");
 }
 
+TEST(Units, numbers_are_short_but_whole_ones_exact) {
+  EXPECT_EQ(number_text(3), "3");
+  EXPECT_EQ(number_text(-2147483648.0), "-2147483648");
+  EXPECT_EQ(number_text(0.1234567), "0.123457");
+  EXPECT_EQ(number_text(1e300), "1e+300");
+  EXPECT_EQ(number_text(std::numeric_limits<double>::quiet_NaN()), "NaN");
+  EXPECT_EQ(number_text(-std::numeric_limits<double>::infinity()), "-inf");
+}
+
+TEST(Units, times_are_told_in_utc) {
+  EXPECT_EQ(utc_time(0), "1970-01-01 00:00:00 UTC");
+  EXPECT_EQ(utc_time(1600000000.5), "2020-09-13 12:26:40 UTC");
+  EXPECT_EQ(utc_time(-1), "?");
+  EXPECT_EQ(utc_time(1e300), "?");
+  EXPECT_EQ(utc_time(std::numeric_limits<double>::quiet_NaN()), "?");
+}
+
 }  // namespace
 }  // namespace smd::cli

@@ -275,45 +275,102 @@ Result<Event> parse_event(ByteSpan payload) {
   return event;
 }
 
-std::optional<ContentPlace> locate_content(ByteSpan record_start) {
-  constexpr auto key = [](auto field, pbf_wire_type wire) {
-    return static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire);
-  };
-  constexpr uint64_t kSummary = key(EventField::summary, pbf_wire_type::length_delimited);
-  constexpr uint64_t kValue = key(SummaryField::value, pbf_wire_type::length_delimited);
-  constexpr uint64_t kTensor = key(ValueField::tensor, pbf_wire_type::length_delimited);
-  constexpr uint64_t kContent = key(TensorField::content, pbf_wire_type::length_delimited);
-  constexpr uint64_t kPath[] = {kSummary, kValue, kTensor, kContent};
+namespace {
+
+template <typename Field>
+constexpr uint64_t key_of(Field field, pbf_wire_type wire) {
+  return static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(wire);
+}
+
+// Goes down to the elements; what stands before them goes to `outline`, if there. Throws what
+// protozero throws.
+std::optional<ContentPlace> descend(ByteSpan record_start, TensorOutline* outline) {
+  constexpr auto kMessage = pbf_wire_type::length_delimited;
+  constexpr uint64_t kPath[] = {
+      key_of(EventField::summary, kMessage), key_of(SummaryField::value, kMessage),
+      key_of(ValueField::tensor, kMessage), key_of(TensorField::content, kMessage)};
+  constexpr size_t kInTensor = 3;
+  constexpr size_t kFixed64 = 8;
+  constexpr size_t kFixed32 = 4;
 
   if (record_start.size() < kRecordHeaderBytes) return std::nullopt;
   const char* const begin = as_text(record_start).data();
   const char* const end = begin + record_start.size();
   const char* at = begin + kRecordHeaderBytes;
   size_t depth = 0;
-  try {
-    while (at < end) {
-      const uint64_t found = protozero::decode_varint(&at, end);
-      switch (static_cast<pbf_wire_type>(found & 7)) {
-        case pbf_wire_type::varint: protozero::skip_varint(&at, end); continue;
-        case pbf_wire_type::fixed64: at += 8; continue;
-        case pbf_wire_type::fixed32: at += 4; continue;
-        case pbf_wire_type::length_delimited: break;
-        default: return std::nullopt;
-      }
-      const uint64_t length = protozero::decode_varint(&at, end);
-      if (found == kPath[depth]) {
-        if (++depth == std::size(kPath)) {
-          return ContentPlace{.offset = static_cast<uint64_t>(at - begin), .length = length};
+  std::optional<DType> dtype;
+  while (at < end) {
+    const uint64_t found = protozero::decode_varint(&at, end);
+    const auto left = static_cast<size_t>(end - at);
+    switch (static_cast<pbf_wire_type>(found & 7)) {
+      case pbf_wire_type::varint: {
+        const uint64_t number = protozero::decode_varint(&at, end);
+        if (depth == kInTensor && found == key_of(TensorField::dtype, pbf_wire_type::varint)) {
+          dtype = dtype_from_code(static_cast<int>(number));
         }
-      } else if (length > static_cast<uint64_t>(end - at)) {
-        return std::nullopt;
-      } else {
-        at += length;
+        continue;
       }
+      case pbf_wire_type::fixed64:
+        if (left < kFixed64) return std::nullopt;
+        if (depth == 0 && outline != nullptr &&
+            found == key_of(EventField::wall_time, pbf_wire_type::fixed64)) {
+          std::memcpy(&outline->wall_secs, at, kFixed64);
+        }
+        at += kFixed64;
+        continue;
+      case pbf_wire_type::fixed32:
+        if (left < kFixed32) return std::nullopt;
+        at += kFixed32;
+        continue;
+      case pbf_wire_type::length_delimited: break;
+      default: return std::nullopt;
     }
-  } catch (const protozero::exception&) {  // ends within a varint
+    const uint64_t length = protozero::decode_varint(&at, end);
+    if (found == kPath[depth]) {
+      if (++depth <= kInTensor) continue;
+      if (outline != nullptr) {
+        if (!dtype) return std::nullopt;
+        outline->dtype = *dtype;
+      }
+      return ContentPlace{.offset = static_cast<uint64_t>(at - begin), .length = length};
+    }
+    if (length > static_cast<uint64_t>(end - at)) return std::nullopt;
+    if (depth == kInTensor && outline != nullptr && found == key_of(TensorField::shape, kMessage)) {
+      outline->shape = read_shape(protozero::pbf_message<ShapeField>(
+          protozero::data_view(at, static_cast<size_t>(length))));
+    }
+    at += length;
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ContentPlace> locate_content(ByteSpan record_start) {
+  try {
+    return descend(record_start, nullptr);
+  } catch (const protozero::exception&) {  // ends within a varint
+    return std::nullopt;
+  }
+}
+
+std::optional<TensorOutline> outline_tensor(ByteSpan record_start, ByteSpan after_content) {
+  TensorOutline outline;
+  try {
+    if (!descend(record_start, &outline)) return std::nullopt;
+    const char* at = as_text(after_content).data();
+    const char* const end = at + after_content.size();
+    constexpr uint64_t kSource = key_of(TensorField::source_dtype, pbf_wire_type::varint);
+    if (at < end && protozero::decode_varint(&at, end) == kSource) {
+      const auto source = dtype_from_code(static_cast<int>(protozero::decode_varint(&at, end)));
+      if (outline.dtype == DType::float32 && source && is_stored_widened(*source)) {
+        outline.dtype = *source;
+      }
+    }
+  } catch (const protozero::exception&) {
+    return std::nullopt;
+  }
+  return outline;
 }
 
 }  // namespace smd::format

@@ -60,4 +60,15 @@ struct ContentPlace {
 // nullopt: the beginning is too short, or the tensor is not stored as plain elements.
 std::optional<ContentPlace> locate_content(ByteSpan record_start);
 
+// What a record says about its tensor besides the elements.
+struct TensorOutline {
+  DType dtype = DType::float32;
+  Shape shape;
+  double wall_secs = 0;
+};
+
+// From a record of which only the bytes before and after the elements are at hand, see
+// locate_content(); of those after them the first few are enough.
+std::optional<TensorOutline> outline_tensor(ByteSpan record_start, ByteSpan after_content);
+
 }  // namespace smd::format

@@ -118,6 +118,27 @@ TEST(Event, a_view_points_into_the_payload) {
   }
 }
 
+TEST(Event, type_and_shape_are_known_without_the_elements) {
+  for (size_t i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (dtype == DType::string) continue;
+    const Shape shape = {2, 0, 5};
+    const TensorHead head{.name = "w", .dtype = dtype, .shape = shape, .wall_secs = kWall};
+    std::string start;
+    append_record_start(start, kStep, head, 10);
+    std::string end;
+    append_record_end(end, kStep, head);
+    const auto outline = outline_tensor(as_bytes(start), as_bytes(end));
+    ASSERT_TRUE(outline.has_value()) << name_of(dtype);
+    EXPECT_EQ(outline->dtype, dtype);
+    EXPECT_EQ(outline->shape, shape);
+    EXPECT_EQ(outline->wall_secs, kWall);
+    for (size_t n = 0; n < start.size(); ++n) {
+      EXPECT_FALSE(outline_tensor(as_bytes(start).first(n), as_bytes(end)).has_value()) << n;
+    }
+  }
+}
+
 TEST(Event, a_version_record_is_an_event_without_a_tensor) {
   // file_version "brain.Event:2"
   auto event = parse_event(as_bytes(from_hex("1a 0d 62 72 61 69 6e 2e 45 76 65 6e 74 3a 32")));

@@ -159,7 +159,10 @@ Result<const IndexView*> IndexParser::parse(std::string_view text, std::string_v
   index.tensors.clear();
   index.shapes.clear();
   try {
-    read_index(require(memory_->parser.parse(text.data(), text.size()), "document"), index);
+    dom::element document;
+    const auto error = memory_->parser.parse(text.data(), text.size()).get(document);
+    if (error != simdjson::SUCCESS) return corrupt(simdjson::error_message(error));
+    read_index(document, index);
   } catch (const Malformed& malformed) {
     return corrupt(malformed.what);
   } catch (const simdjson::simdjson_error& e) {

@@ -157,6 +157,15 @@ TEST(LocalStorage, goes_on_after_its_directory_vanished) {
   EXPECT_TRUE(storage->put("a/x", as_bytes("2"), Put::always, {}).ok());
 }
 
+TEST(ReadAll, refuses_what_is_larger_than_allowed_or_than_the_memory) {
+  const auto storage = make_local();
+  ASSERT_TRUE(storage->put("x", as_bytes("12345"), Put::always, {}).ok());
+  EXPECT_EQ(as_text(*read_all(*storage, "x", 5)), "12345");
+  EXPECT_EQ(read_all(*storage, "x", 4).error().code, ErrorCode::corrupt);
+  std::filesystem::resize_file(storage->name() + "/x", uint64_t{1} << 42);  // takes no space
+  EXPECT_FALSE(read_all(*storage, "x", kMostJsonBytes).ok());
+}
+
 TEST(OpenStorage, says_which_schemes_it_knows) {
   EXPECT_TRUE(open_storage("/tmp/x").ok());
   EXPECT_EQ((*open_storage("s3://bucket//x/"))->name(), "s3://bucket/x");

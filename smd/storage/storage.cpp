@@ -14,10 +14,20 @@ Result<std::unique_ptr<AppendFile>> Storage::append(std::string_view path) {
                fmt::format("Files in {} appear whole and cannot grow: {}", name(), path)};
 }
 
-Result<Bytes> read_all(Storage& storage, std::string_view path) {
+Result<Bytes> read_all(Storage& storage, std::string_view path, uint64_t most_bytes) {
   SMD_TRY(auto file, storage.open(path));
   SMD_TRY(const uint64_t size, file->size());
-  Bytes bytes(size);
+  if (size > most_bytes) {
+    return Error{ErrorCode::corrupt,
+                 fmt::format("The file has {} bytes, more than any of its kind: {}", size, path)};
+  }
+  Bytes bytes;
+  try {
+    bytes.resize(size);
+  } catch (const std::exception&) {  // there is no other way to be told
+    return Error{ErrorCode::io,
+                 fmt::format("There is no memory for a file of {} bytes: {}", size, path)};
+  }
   SMD_TRY(const size_t got, file->read_at(0, bytes));
   bytes.resize(got);
   return bytes;

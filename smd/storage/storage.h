@@ -108,8 +108,10 @@ class Storage {
   virtual bool is_remote() const { return false; }
 };
 
-// The whole file.
-Result<Bytes> read_all(Storage& storage, std::string_view path);
+// The whole file; an error if it is larger than `most_bytes` or than the memory.
+Result<Bytes> read_all(Storage& storage, std::string_view path, uint64_t most_bytes = UINT64_MAX);
+// JSON files of a run are smaller than this.
+inline constexpr uint64_t kMostJsonBytes = uint64_t{256} << 20;
 
 // Error if a path could leave the root: absolute, empty, or with "." or ".." parts.
 Status check_path(std::string_view path);
@@ -122,7 +124,17 @@ Result<std::shared_ptr<Storage>> open_storage(std::string_view uri, const S3Opti
 // Whether the text names a place in an object store, rightly or wrongly spelled.
 bool is_object_store(std::string_view uri);
 
-std::shared_ptr<Storage> local_storage(std::string root);
+struct LocalOptions {
+  // list() also gives what a reader of runs must not see: temporary files (*.tmp) and links that
+  // cannot be followed. Those have size 0 here, and open() says what is wrong with them.
+  bool everything = false;
+};
+
+// A directory that somebody else may have tampered with: reading and writing never leave it.
+// Links are followed as long as they lead to a regular file inside of `root`. Linked directories
+// are not entered by list(), so a cycle of links is harmless. What is not a regular file, such as a
+// pipe, is not opened.
+std::shared_ptr<Storage> local_storage(std::string root, const LocalOptions& options = {});
 // In this process only, for tests.
 std::shared_ptr<Storage> memory_storage();
 

@@ -64,7 +64,7 @@ enum class StepState : uint8_t { unavailable = 0, available = 1, not_yet_availab
 // Global steps, half open.
 struct StepRange {
   Step begin = 0;
-  std::optional<Step> end;
+  std::optional<Step> end{};
 
   bool contains(Step step) const { return step >= begin && (!end || step < *end); }
 };

@@ -33,6 +33,8 @@ class Source {
   // not_found: the file that should hold it is not there. truncated, corrupt: it is damaged; the
   // message names the file and the offset.
   virtual Result<TensorValue> read(const Snapshot& snapshot, const Location& at) = 0;
+  // What the record says besides its elements, of which as few as possible are read.
+  virtual Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at) = 0;
   // Single numbers, such as reductions and scalars, into `out`, which has the same size.
   // Reads neighbours together. On an error the content of `out` is undefined.
   virtual Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,

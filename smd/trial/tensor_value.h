@@ -23,6 +23,13 @@ struct TensorValue {
   TensorView view() const { return {.data = elements.data(), .dtype = dtype, .shape = shape}; }
 };
 
+// The same without its elements.
+struct TensorDescription {
+  DType dtype = DType::float32;
+  Shape shape;
+  double wall_secs = 0;
+};
+
 // Memory for `bytes` bytes, to be read from this offset of a file, whose byte number `at` is
 // aligned. Its content is undefined. nullptr: the system has no more.
 std::shared_ptr<std::byte> allocate_aligned(uint64_t bytes, uint64_t at, uint64_t file_offset);

@@ -148,6 +148,10 @@ Result<TensorValue> Trial::read(const Snapshot& snapshot, const Location& at) co
   return source_->read(snapshot, at);
 }
 
+Result<TensorDescription> Trial::describe(const Snapshot& snapshot, const Location& at) const {
+  return source_->describe(snapshot, at);
+}
+
 Status Trial::read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                            std::span<double> out) const {
   return source_->read_numbers(snapshot, at, out);

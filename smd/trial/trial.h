@@ -31,7 +31,7 @@ class Staging;
 
 struct TrialOptions {
   // Only these global steps.
-  StepRange range;
+  StepRange range{};
   // Verify each payload's checksum where one is recorded.
   bool check = false;
   // How long after the end marker files may still arrive; 0 for those who look once.
@@ -46,7 +46,7 @@ struct TrialOptions {
 struct ValueQuery {
   Step step = 0;
   Mode mode = Mode::global;
-  std::string_view worker;  // empty: the first that has it
+  std::string_view worker{};  // empty: the first that has it
 };
 
 // Numbers over time.
@@ -57,10 +57,10 @@ struct Series {
 
 struct SeriesQuery {
   // "min", "abs_mean", "l2"; empty: the value itself, which must be a single number.
-  std::string_view reduction;
+  std::string_view reduction{};
   Mode mode = Mode::global;
-  std::string_view worker;  // empty: at each step the first that has it
-  bool incomplete = false;  // with steps that some worker lacks
+  std::string_view worker{};  // empty: at each step the first that has it
+  bool incomplete = false;    // with steps that some worker lacks
 };
 
 class Trial final {
@@ -94,6 +94,8 @@ class Trial final {
 
   // The same for what somebody found in a snapshot of this trial. `not_found`: a file is missing.
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at) const;
+  // Element type, shape and time of it; reads a few bytes, however large the tensor is.
+  Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at) const;
   // Single numbers, into `out` of the same size; neighbours are read together.
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out) const;

@@ -108,6 +108,25 @@ TEST_F(TrialTest, large_tensors_are_aligned_and_whole) {
   }
 }
 
+TEST_F(TrialTest, tensors_are_described_without_their_elements) {
+  collections(0);
+  step(0, {{"small", {1, 2}, {2}}, {"large", std::vector<float>(10'000), {100, 100}}});
+  const auto trial = open();
+  const auto now = trial->snapshot();
+  const auto describe = [&](std::string_view name) {
+    const auto at = now->find(now->row(0), *now->find_tensor(name), Slot::value(), {});
+    return trial->describe(*now, *at);
+  };
+  EXPECT_EQ(describe("small")->shape, (Shape{2}));
+  EXPECT_EQ(describe("large")->shape, (Shape{100, 100}));
+  EXPECT_EQ(describe("large")->dtype, DType::float32);
+  EXPECT_EQ(describe("large")->wall_secs, 5);
+  ASSERT_TRUE(storage->remove(format::event_file_name(0, "worker_0")).ok());
+  const auto again = open();
+  const auto at = again->snapshot()->find(again->snapshot()->row(0), 0, Slot::value(), {});
+  EXPECT_EQ(again->describe(*again->snapshot(), *at).error().code, ErrorCode::not_found);
+}
+
 TEST_F(TrialTest, reductions_are_stored_or_computed) {
   collections(0);
   step(0, {{"smdebug/reductions/mean/w", {42}, {1}}, {"w", {1, 2, 3}, {3}}});

@@ -25,7 +25,6 @@ using storage::FileInfo;
 constexpr std::string_view kTemporary = ".tmp";
 constexpr std::string_view kCollectionsEnd = "_collections.json";
 // Larger ones are not what they seem, and reading them would take more memory than anybody has.
-constexpr int64_t kMostJsonBytes = int64_t{256} << 20;
 
 constexpr std::array<std::string_view, 17> kFaultNames = {"link",
                                                           "file_name",
@@ -152,12 +151,7 @@ class Verification final {
   }
 
   Result<std::string> read_json(const FileInfo& file) {
-    if (file.size_bytes > kMostJsonBytes) {
-      return Error{ErrorCode::corrupt, fmt::format("The file has {} bytes, more than any of its "
-                                                   "kind.",
-                                                   file.size_bytes)};
-    }
-    SMD_TRY(const Bytes bytes, storage::read_all(storage_, file.path));
+    SMD_TRY(const Bytes bytes, storage::read_all(storage_, file.path, storage::kMostJsonBytes));
     return std::string(as_text(bytes));
   }
 

@@ -85,7 +85,7 @@ struct VerifyOptions {
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
 };
 
-// The storage should list temporary files and links, too (contained_storage with `everything`).
+// The storage should list temporary files and links, too (LocalOptions::everything).
 // An error means that the run could not be checked at all, as it is a packed one or cannot be read;
 // what is wrong with it is in the report.
 Result<VerifyReport> verify_run(storage::Storage& storage, const VerifyOptions& options);

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "smd/storage/contained.h"
+#include "smd/storage/storage.h"
 #include "tests/support/recorded_run.h"
 #include "tests/support/small_run.h"
 
@@ -318,7 +318,7 @@ TEST_F(VerifyTest, workers_are_held_against_those_announced) {
 TEST_F(VerifyTest, files_larger_than_anything_sensible_are_not_read) {
   const std::string root = testing::TempDir() + "/smd_verify_" + std::to_string(getpid());
   std::filesystem::remove_all(root);
-  const auto local = storage::contained_storage(root, {.everything = true});
+  const auto local = storage::local_storage(root, {.everything = true});
   SmallRun on_disk(local);
   on_disk.finished();
   // Sparse files: a terabyte that takes no space. One has a header that claims all of it.
@@ -343,7 +343,7 @@ TEST_F(VerifyTest, links_out_of_the_run_are_reported_and_not_read) {
   const std::string root = folder + "/run";
   SmallRun outside(storage::local_storage(folder + "/outside"));
   outside.finished();
-  const auto local = storage::contained_storage(root, {.everything = true});
+  const auto local = storage::local_storage(root, {.everything = true});
   SmallRun inside(local);
   inside.finished();
   for (const char* path : {kIndex1, "events/000000000002/000000000002_worker_0.tfevents"}) {
@@ -403,8 +403,8 @@ class VerifyGolden : public testing::TestWithParam<const char*> {};
 
 // Written by the released package of the original.
 TEST_P(VerifyGolden, has_no_damage) {
-  const auto storage = storage::contained_storage(std::string(SMD_GOLDEN_DIR) + "/" + GetParam(),
-                                                  {.everything = true});
+  const auto storage =
+      storage::local_storage(std::string(SMD_GOLDEN_DIR) + "/" + GetParam(), {.everything = true});
   const auto report = verify_run(*storage, {.deep = true});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->damage(), 0u);

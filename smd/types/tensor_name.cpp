@@ -14,6 +14,8 @@ bool is_ascii(std::string_view text) {
   return true;
 }
 
+}  // namespace
+
 bool is_utf8(std::string_view text) {
   if (is_ascii(text)) return true;
   try {
@@ -23,8 +25,6 @@ bool is_utf8(std::string_view text) {
     return false;
   }
 }
-
-}  // namespace
 
 std::string reduction_tensor_name(std::string_view op, bool abs, std::string_view tensor) {
   std::string name;

@@ -28,6 +28,8 @@ std::string reduction_tensor_name(std::string_view op, bool abs, std::string_vie
 // nullopt: an ordinary tensor.
 std::optional<ReductionName> parse_reduction_name(std::string_view name);
 
+bool is_utf8(std::string_view text);
+
 // Error if a name cannot be stored: empty or not UTF-8.
 Status check_tensor_name(std::string_view name);
 

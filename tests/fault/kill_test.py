@@ -17,7 +17,10 @@ from pathlib import Path
 from programs import Cases, Programs
 
 PARALLEL = 2
-LONGEST_SECS = 0.030
+# The kills spread over this many times what a recorder needs to commit its first step here and now.
+LONGEST_STARTS = 3
+LEAST_SECS = 0.030
+PATIENCE_SECS = 60
 # A claim of a dead process is taken over only after a short wait, which the second kill allows for.
 TAKE_OVER_SECS = 0.110
 LAST_RUN_EVERY = 10
@@ -28,10 +31,10 @@ LEAST_SHARE = 0.5
 class Kill:
     """One directory and the moments of its two kills."""
 
-    def __init__(self, number: int, dice: random.Random) -> None:
+    def __init__(self, number: int, dice: random.Random, longest_secs: float) -> None:
         self.number = number
         self.seeds = [dice.randrange(1000) for _ in range(3)]
-        self.delays = [dice.uniform(0, LONGEST_SECS) for _ in range(2)]
+        self.delays = [dice.uniform(0, longest_secs) for _ in range(2)]
         self.delays[1] += TAKE_OVER_SECS if dice.random() < 0.8 else 0
         self.options = ["--big-every", dice.choice([0, 2, 4, 16])]
         if dice.random() < 0.1:
@@ -78,6 +81,21 @@ class Kill:
         return problems
 
 
+def first_step_secs(programs: Programs, folder: Path) -> float:
+    """How long a recorder takes until its first step can be read."""
+    begun = time.monotonic()
+    process = programs.start(folder, "--seed", 0)
+    while not any(folder.glob("index/*/*.json")):
+        if time.monotonic() - begun > PATIENCE_SECS or process.poll() is not None:
+            raise SystemExit("kill_test: the recorder committed no step.")
+        time.sleep(0.0005)
+    secs = time.monotonic() - begun
+    process.kill()
+    process.communicate()
+    shutil.rmtree(folder, ignore_errors=True)
+    return secs
+
+
 def main() -> int:
     """Parses the command line and runs all kills."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -88,13 +106,16 @@ def main() -> int:
     arguments = parser.parse_args()
     programs = Programs(arguments.build)
     dice = random.Random(arguments.seed)
-    kills = [Kill(number, dice) for number in range((arguments.kills + 1) // 2)]
-    print(f"seed {arguments.seed}")
-
     cases = Cases()
     committed = 0
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="smd-kill-") as root:
+        with ThreadPoolExecutor(PARALLEL) as pool:
+            folders = [Path(root) / f"start{i}" for i in range(2 * PARALLEL + 1)]
+            starts = sorted(pool.map(lambda folder: first_step_secs(programs, folder), folders))
+        longest_secs = max(LEAST_SECS, LONGEST_STARTS * starts[len(starts) // 2])
+        kills = [Kill(i, dice, longest_secs) for i in range((arguments.kills + 1) // 2)]
+        print(f"seed {arguments.seed}, kills within {longest_secs * 1000:.0f} ms")
 
         def run(kill: Kill) -> tuple[list[str], list[int]]:
             return kill.run(programs, Path(root) / str(kill.number))

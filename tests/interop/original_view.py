@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,10 +21,24 @@ def is_available() -> bool:
     return PYTHON.exists()
 
 
-def read_run(run_dir: Path, timeout_secs: int = 60) -> dict:
+def read_run(run_dir: Path | str, timeout_secs: int = 60) -> dict:
     """The document read_with_original.py prints for the directory."""
-    command = [str(PYTHON), str(SCRIPT), "--timeout", str(timeout_secs), str(run_dir)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_secs + 30)
+    return _document([str(PYTHON)], run_dir, timeout_secs, dict(os.environ))
+
+
+def read_run_with_ours(run_dir: Path | str, timeout_secs: int = 60) -> dict:
+    """The document that the same script prints when it runs with our package."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    return _document([sys.executable], run_dir, timeout_secs, environment)
+
+
+def _document(
+    python: list[str], run_dir: Path | str, timeout_secs: int, environment: dict[str, str]
+) -> dict:
+    command = [*python, str(SCRIPT), "--timeout", str(timeout_secs), str(run_dir)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout_secs + 30, env=environment
+    )
     if not done.stdout:
         raise RuntimeError(f"The reader printed nothing; its errors were: {done.stderr}")
     return json.loads(done.stdout)

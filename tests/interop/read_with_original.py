@@ -107,6 +107,11 @@ def describe_tensor(trial: Any, name: str, own_steps: list[tuple[Any, int]]) -> 
     return {"steps": attempt(tensor.steps), "entries": entries}
 
 
+def state_name(trial: Any, step: int, mode: Any) -> str:
+    """What the trial says of a step."""
+    return trial.has_passed_step(step, mode).name
+
+
 def describe_trial(path: str) -> dict:
     """Opens the directory and walks all of it."""
     from smdebug.core.modes import ModeKeys
@@ -127,6 +132,18 @@ def describe_trial(path: str) -> dict:
         "own_steps": {str(g): [m.name, s] for g, (m, s) in zip(known, own_steps, strict=True)},
         "collections": {n: c.to_json_dict() for n, c in sorted(trial.collections().items())},
         "tensor_names": names,
+        "states": {
+            mode.name: [attempt(state_name, trial, step, mode) for step in range(-1, 12)]
+            for mode in ModeKeys
+        },
+        "names_by_pattern": {
+            pattern: sorted(trial.tensor_names(regex=pattern))
+            for pattern in ("w", "^layer", "loss|weight", "[0-9]$", "^$")
+        },
+        "names_by_collection": {
+            collection: sorted(trial.tensor_names(collection=collection))
+            for collection in sorted(trial.collections())
+        },
         "tensors": {name: describe_tensor(trial, name, own_steps) for name in names},
     }
 

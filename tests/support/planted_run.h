@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "smd/collection/collection_set.h"
+#include "smd/format/file_name.h"
 #include "smd/storage/storage.h"
 #include "smd/trial/trial.h"
+#include "smd/types/worker.h"
 #include "smd/writer/sinks/original.h"
 
 namespace smd {
@@ -76,6 +79,20 @@ class PlantedRun final {
     auto opened = Trial::open(storage, {});
     EXPECT_TRUE(opened.ok()) << opened.error().message;
     return std::shared_ptr<Trial>(std::move(*opened));
+  }
+
+  // Announces the workers, with one collection "biases" of all names that hold "bias".
+  void collections(int num_workers = 1) const {
+    for (int i = 0; i < num_workers; ++i) {
+      CollectionSet set;
+      EXPECT_TRUE(set.set_num_workers(num_workers).ok());
+      EXPECT_TRUE((*set.create("biases"))->include("bias").ok());
+      const std::string path = format::collections_file_name(worker_name(i));
+      EXPECT_TRUE(storage->put(path, as_bytes(set.to_json()), storage::Put::always, {}).ok());
+    }
+  }
+  void end() const {
+    EXPECT_TRUE(storage->put(format::kEndMarker, {}, storage::Put::always, {}).ok());
   }
 
   std::shared_ptr<storage::Storage> storage = storage::memory_storage();

@@ -71,7 +71,7 @@ TEST_F(VerifyCommand, golden_runs_are_well) {
     EXPECT_EQ(run({"verify", std::string(SMD_GOLDEN_DIR) + "/" + name}), 0) << out;
   }
   EXPECT_EQ(run({"verify", SMD_GOLDEN_DIR}), 2);
-  EXPECT_THAT(err, HasSubstr("golden/types"));
+  EXPECT_THAT(err, HasSubstr("golden/hook"));
 }
 
 }  // namespace

@@ -28,11 +28,13 @@ class ProgramTestCase : public testing::Test {
     Terminal terminal{.out = out_stream,
                       .err = err_stream,
                       .out_is_terminal = is_terminal,
-                      .err_is_terminal = is_terminal};
-    const ProgramOptions options{.hand_over = [this](std::span<const std::string> words) {
-      handed_over.assign(words.begin(), words.end());
-      return Result<ExitCode>(ExitCode::well);
-    }};
+                      .err_is_terminal = is_terminal,
+                      .width = width};
+    const ProgramOptions options{.clock = clock,
+                                 .hand_over = [this](std::span<const std::string> words) {
+                                   handed_over.assign(words.begin(), words.end());
+                                   return Result<ExitCode>(ExitCode::well);
+                                 }};
     const std::vector<std::string> words(arguments);
     const ExitCode code = run_program(words, terminal, options);
     out = out_stream.str();
@@ -48,6 +50,8 @@ class ProgramTestCase : public testing::Test {
   const std::string folder = testing::TempDir() + "/smd_program_" + std::to_string(getpid()) + "_" +
                              testing::UnitTest::GetInstance()->current_test_info()->name();
   bool is_terminal = false;
+  int width = 80;
+  std::shared_ptr<const Clock> clock = system_clock();
   std::string out;
   std::string err;
   std::vector<std::string> handed_over;

@@ -46,24 +46,38 @@ class Descriptor final {
   int fd_;
 };
 
-Status make_parents(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(fs::path(path).parent_path(), error);
-  if (error)
-    return io_error("Creating a directory", fs::path(path).parent_path().string(), error.value());
-  return {};
+constexpr mode_t kFileMode = 0666;
+
+// Opens for writing, but neither through a link nor into something that is not a file.
+Result<Descriptor> open_new(const Descriptor& folder, const std::string& name,
+                            const std::string& full) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Descriptor file(::openat(folder.get(), name.c_str(), kFlags, kFileMode));
+  if (file.get() < 0 && errno == ELOOP) {
+    return Error{ErrorCode::io,
+                 fmt::format("A link stands where a file is to be written: {}", full)};
+  }
+  if (file.get() < 0) return io_error("Creating a file", full, errno);
+  return file;
 }
 
-// Opens for writing; makes the parent directories when they are missing.
-Result<Descriptor> open_new(const std::string& path, int flags) {
-  constexpr mode_t kMode = 0666;
-  int fd = ::open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, kMode);
-  if (fd < 0 && errno == ENOENT) {
-    SMD_RETURN_IF_ERROR(make_parents(path));
-    fd = ::open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, kMode);
-  }
-  if (fd < 0) return io_error("Creating a file", path, errno);
-  return Descriptor(fd);
+Error leads_out(std::string_view full) {
+  return {ErrorCode::io,
+          fmt::format("A link leads out of its directory and is not followed: {}", full)};
+}
+
+Error no_file(std::string_view full) {
+  return {ErrorCode::io, fmt::format("This is not a file: {}", full)};
+}
+
+// "" for what lies directly in the root.
+std::string_view folder_of(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
+}
+
+std::string last_part(std::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
 }
 
 // At `offset`, or where the file stands if there is none.
@@ -106,10 +120,14 @@ Status sync_directory_of(const std::string& path) {
 
 class LocalWriteFile final : public WriteFile {
  public:
-  LocalWriteFile(Descriptor file, std::string path, bool durable)
-      : file_(std::move(file)), path_(std::move(path)), durable_(durable) {}
+  LocalWriteFile(Descriptor folder, Descriptor file, std::string path, bool durable)
+      : folder_(std::move(folder)),
+        file_(std::move(file)),
+        path_(std::move(path)),
+        name_(last_part(path_)),
+        durable_(durable) {}
   ~LocalWriteFile() override {
-    if (!committed_) ::unlink(temporary().c_str());
+    if (!committed_) ::unlinkat(folder_.get(), temporary(name_).c_str(), 0);
   }
 
   Status append(std::span<const ByteSpan> pieces) override {
@@ -126,7 +144,7 @@ class LocalWriteFile final : public WriteFile {
     SMD_CHECK(!committed_);
     if (durable_ && ::fsync(file_.get()) != 0) return io_error("Syncing", path_, errno);
     if (file_.close() != 0) return io_error("Closing", path_, errno);
-    if (std::rename(temporary().c_str(), path_.c_str()) != 0) {
+    if (::renameat(folder_.get(), temporary(name_).c_str(), folder_.get(), name_.c_str()) != 0) {
       return io_error("Publishing a file", path_, errno);
     }
     committed_ = true;
@@ -136,10 +154,10 @@ class LocalWriteFile final : public WriteFile {
   static std::string temporary(const std::string& path) { return path + std::string(kTemporary); }
 
  private:
-  std::string temporary() const { return temporary(path_); }
-
+  Descriptor folder_;
   Descriptor file_;
   const std::string path_;
+  const std::string name_;
   const bool durable_;
   bool committed_ = false;
 };
@@ -213,7 +231,8 @@ class LocalReadFile final : public ReadFile {
 
 class LocalStorage final : public Storage {
  public:
-  explicit LocalStorage(std::string root) : root_(std::move(root)) {}
+  LocalStorage(std::string root, const LocalOptions& options)
+      : root_(std::move(root)), options_(options) {}
 
   std::string name() const override { return root_; }
 
@@ -221,9 +240,10 @@ class LocalStorage final : public Storage {
                                             const CreateOptions& options) override {
     SMD_RETURN_IF_ERROR(check_path(path));
     std::string full = full_path(path);
-    SMD_TRY(Descriptor file, open_new(LocalWriteFile::temporary(full), O_TRUNC));
-    return std::unique_ptr<WriteFile>(
-        std::make_unique<LocalWriteFile>(std::move(file), std::move(full), options.durable));
+    SMD_TRY(Descriptor folder, make_folder(folder_of(path)));
+    SMD_TRY(Descriptor file, open_new(folder, LocalWriteFile::temporary(last_part(path)), full));
+    return std::unique_ptr<WriteFile>(std::make_unique<LocalWriteFile>(
+        std::move(folder), std::move(file), std::move(full), options.durable));
   }
 
   Result<std::unique_ptr<AppendFile>> append(std::string_view path) override {
@@ -245,36 +265,44 @@ class LocalStorage final : public Storage {
     }
     // A link appears whole and only if the name is free; a rename would replace what is there.
     const std::string full = full_path(path);
-    const std::string temporary = fmt::format("{}.{}{}", full, ::getpid(), kTemporary);
-    SMD_TRY(Descriptor file, open_new(temporary, O_TRUNC));
+    const std::string name = last_part(path);
+    const std::string temporary = fmt::format("{}.{}{}", name, ::getpid(), kTemporary);
+    SMD_TRY(const Descriptor folder, make_folder(folder_of(path)));
+    SMD_TRY(const Descriptor file, open_new(folder, temporary, full));
     Status written = write_all(file.get(), {{content}}, full);
     if (written.ok() && options.durable && ::fsync(file.get()) != 0) {
       written = io_error("Syncing", full, errno);
     }
-    const bool linked = written.ok() && ::link(temporary.c_str(), full.c_str()) == 0;
+    const bool linked = written.ok() && ::linkat(folder.get(), temporary.c_str(), folder.get(),
+                                                 name.c_str(), 0) == 0;
     const int reason = errno;
-    ::unlink(temporary.c_str());
+    ::unlinkat(folder.get(), temporary.c_str(), 0);
     SMD_RETURN_IF_ERROR(std::move(written));
     if (linked) return true;
     if (reason == EEXIST) return false;
     if (reason == EPERM || reason == ENOTSUP || reason == EMLINK)
-      return put_exclusive(full, content);
+      return put_exclusive(folder, name, content, full);
     return io_error("Publishing a file", full, reason);
   }
 
   Result<std::unique_ptr<ReadFile>> open(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check_path(path));
     std::string full = full_path(path);
-    SMD_TRY(Descriptor file, open_beneath(path, full));
+    // Without waiting for somebody at the other end of a pipe.
+    SMD_TRY(Descriptor file, open_beneath(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0) return io_error("Opening", full, errno);
+    if (!S_ISREG(info.st_mode)) return no_file(full);
     return std::unique_ptr<ReadFile>(
         std::make_unique<LocalReadFile>(std::move(file), std::move(full)));
   }
 
   Result<FileInfo> stat(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check_path(path));
-    const std::string full = full_path(path);
+    SMD_TRY(const Descriptor file, open_beneath(path, O_PATH));
     struct stat info {};
-    if (::stat(full.c_str(), &info) != 0) return io_error("Looking at", full, errno);
+    if (::fstat(file.get(), &info) != 0) return io_error("Looking at", full_path(path), errno);
+    if (!S_ISREG(info.st_mode)) return no_file(full_path(path));
     return info_of(std::string(path), info);
   }
 
@@ -283,6 +311,9 @@ class LocalStorage final : public Storage {
     if (!folder.empty()) SMD_RETURN_IF_ERROR(check_path(folder));
     const std::string start = folder.empty() ? root_ : full_path(folder);
     std::vector<FileInfo> files;
+    const auto found = open_beneath(folder, O_PATH | O_DIRECTORY);
+    if (!found.ok() && found.error().code == ErrorCode::not_found) return files;
+    if (!found.ok()) return found.error();
     std::error_code error;
     fs::recursive_directory_iterator it(start, fs::directory_options::skip_permission_denied,
                                         error);
@@ -297,13 +328,8 @@ class LocalStorage final : public Storage {
         it.disable_recursion_pending();
         continue;
       }
-      struct stat info {};
-      if (full.ends_with(kTemporary) || ::stat(full.c_str(), &info) != 0 ||
-          !S_ISREG(info.st_mode)) {
-        continue;
-      }
-      std::string path = full.substr(root_ == "/" ? 1 : root_.size() + 1);
-      if (path > start_after) files.push_back(info_of(std::move(path), info));
+      if (below <= start_after || (!options_.everything && full.ends_with(kTemporary))) continue;
+      if (auto info = listed(below, full)) files.push_back(std::move(*info));
     }
     // A directory that vanishes under the iteration has no files any more.
     if (error && error != std::errc::no_such_file_or_directory) {
@@ -316,8 +342,12 @@ class LocalStorage final : public Storage {
 
   Status remove(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check_path(path));
-    const std::string full = full_path(path);
-    if (::unlink(full.c_str()) != 0 && errno != ENOENT) return io_error("Removing", full, errno);
+    const auto folder = open_beneath(folder_of(path), O_PATH | O_DIRECTORY);
+    if (!folder.ok() && folder.error().code == ErrorCode::not_found) return {};
+    if (!folder.ok()) return folder.error();
+    if (::unlinkat(folder->get(), last_part(path).c_str(), 0) != 0 && errno != ENOENT) {
+      return io_error("Removing", full_path(path), errno);
+    }
     return {};
   }
 
@@ -342,9 +372,21 @@ class LocalStorage final : public Storage {
             .mtime_ns = info.st_mtim.tv_sec * kNanos + info.st_mtim.tv_nsec};
   }
 
+  // Regular files, and links that lead to one inside of the root; nullopt for everything else.
+  std::optional<FileInfo> listed(std::string_view path, const std::string& full) {
+    struct stat info {};
+    if (::lstat(full.c_str(), &info) != 0) return std::nullopt;
+    if (S_ISREG(info.st_mode)) return info_of(std::string(path), info);
+    if (!S_ISLNK(info.st_mode)) return std::nullopt;
+    if (auto target = stat(path); target.ok()) return std::move(*target);
+    return options_.everything ? std::optional(FileInfo{.path = std::string(path)}) : std::nullopt;
+  }
+
   // For file systems without hard links: exclusive, though not atomic in its content.
-  Result<bool> put_exclusive(const std::string& full, ByteSpan content) {
-    const Descriptor file(::open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  static Result<bool> put_exclusive(const Descriptor& folder, const std::string& name,
+                                    ByteSpan content, const std::string& full) {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    const Descriptor file(::openat(folder.get(), name.c_str(), kFlags, kFileMode));
     if (file.get() < 0) {
       if (errno == EEXIST) return false;
       return io_error("Creating a file", full, errno);
@@ -353,20 +395,39 @@ class LocalStorage final : public Storage {
     return true;
   }
 
-  // Links that lead out of the root are refused: names come from files that somebody else wrote.
-  Result<Descriptor> open_beneath(std::string_view path, const std::string& full) const {
-    const Descriptor root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // Opens the folder, "" for the root; makes it when it is missing, but not through a link.
+  Result<Descriptor> make_folder(std::string_view path) const {
+    auto folder = open_beneath(path, O_PATH | O_DIRECTORY);
+    if (folder.ok() || folder.error().code != ErrorCode::not_found) return folder;
+    std::string_view above = path;
+    while (!above.empty()) {
+      above = folder_of(above);
+      const auto nearest = open_beneath(above, O_PATH | O_DIRECTORY);
+      if (nearest.ok()) break;
+      if (nearest.error().code != ErrorCode::not_found) return nearest.error();
+    }
+    const std::string full = path.empty() ? root_ : full_path(path);
+    std::error_code error;
+    fs::create_directories(full, error);
+    if (error) return io_error("Creating a directory", full, error.value());
+    return open_beneath(path, O_PATH | O_DIRECTORY);
+  }
+
+  // The one way to what lies below the root, "" for the root itself. Links that lead out of it are
+  // refused: names and links come from files that somebody else wrote.
+  Result<Descriptor> open_beneath(std::string_view path, int flags) const {
+    const std::string full = path.empty() ? root_ : full_path(path);
+    Descriptor root(::open(root_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (root.get() < 0) return io_error("Opening", full, errno);
+    if (path.empty()) return root;
     open_how how{};
-    how.flags = O_RDONLY | O_CLOEXEC;
+    how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
     how.resolve = RESOLVE_BENEATH;
     const std::string name(path);
     const long fd = ::syscall(SYS_openat2, root.get(), name.c_str(), &how, sizeof how);
     if (fd >= 0) return Descriptor(static_cast<int>(fd));
-    if (errno == EXDEV) {
-      return Error{ErrorCode::io,
-                   fmt::format("The file is a link that leads out of its directory: {}", full)};
-    }
+    if (errno == EXDEV) return leads_out(full);
+    if (errno == ENXIO) return no_file(full);  // a socket
     if (errno != ENOSYS && errno != EPERM) return io_error("Opening", full, errno);
     // Kernels before 5.6, and containers that forbid the call.
     std::error_code error;
@@ -375,11 +436,10 @@ class LocalStorage final : public Storage {
     const fs::path top = fs::canonical(root_, error);
     if (error ||
         std::mismatch(top.begin(), top.end(), real.begin(), real.end()).first != top.end()) {
-      return Error{ErrorCode::io,
-                   fmt::format("The file is a link that leads out of its directory: {}", full)};
+      return leads_out(full);
     }
-    Descriptor file(::open(full.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0) return io_error("Opening", full, errno);
+    Descriptor file(::open(full.c_str(), flags | O_CLOEXEC));
+    if (file.get() < 0) return errno == ENXIO ? no_file(full) : io_error("Opening", full, errno);
     return file;
   }
 
@@ -388,6 +448,7 @@ class LocalStorage final : public Storage {
   }
 
   const std::string root_;
+  const LocalOptions options_;
 };
 
 std::string without_trailing_slashes(std::string path) {
@@ -397,8 +458,8 @@ std::string without_trailing_slashes(std::string path) {
 
 }  // namespace
 
-std::shared_ptr<Storage> local_storage(std::string root) {
-  return std::make_shared<LocalStorage>(without_trailing_slashes(std::move(root)));
+std::shared_ptr<Storage> local_storage(std::string root, const LocalOptions& options) {
+  return std::make_shared<LocalStorage>(without_trailing_slashes(std::move(root)), options);
 }
 
 }  // namespace smd::storage

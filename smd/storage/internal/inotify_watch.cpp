@@ -104,7 +104,9 @@ class InotifyWatch final : public Watch {
 
   // False when the limit of watches is reached; a folder that is not there is no failure.
   bool add(const std::string& folder) {
-    const int id = ::inotify_add_watch(fd_, full(folder).c_str(), events_of(folder));
+    // The run itself may be a link; below it nobody follows linked directories.
+    const uint32_t follow = folder.empty() ? 0 : IN_DONT_FOLLOW;
+    const int id = ::inotify_add_watch(fd_, full(folder).c_str(), events_of(folder) | follow);
     if (id < 0) return errno != ENOSPC && errno != ENOMEM && !folder.empty();
     watched_[id] = folder;
     return true;

@@ -33,8 +33,8 @@ struct S3Options {
   Variables variables = process_variables();
   // Asked when neither the variables nor the profile nor the container give credentials. nullopt:
   // it has none, either.
-  std::function<Result<std::optional<Credentials>>()> more_credentials;
-  std::string more_credentials_name;  // for the message that lists where was looked
+  std::function<Result<std::optional<Credentials>>()> more_credentials{};
+  std::string more_credentials_name{};  // for the message that lists where was looked
 
   // No attempt of an operation begins later than this after its start.
   std::chrono::milliseconds deadline{60'000};
@@ -45,7 +45,7 @@ struct S3Options {
 
   size_t part_bytes = size_t{64} << 20;  // of large files, in memory one at a time
   // Told of every request that is sent: "GET", "HEAD", "PUT", "DELETE", "LIST", "POST".
-  std::function<void(std::string_view kind)> observer;
+  std::function<void(std::string_view kind)> observer{};
   std::shared_ptr<Interrupt> interrupt = std::make_shared<Interrupt>();
   std::shared_ptr<const Clock> clock = system_clock();
 };

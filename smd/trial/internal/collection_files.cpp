@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
 
 namespace smd::internal {
@@ -42,12 +43,19 @@ Status CollectionFiles::refresh(Staging& staging) {
   bool changed = false;
   for (const auto& file : files) {
     if (!is_collections_file(file.path)) continue;
+    if (!is_utf8(file.path)) {
+      if (unnamed_.insert(file.path).second) {
+        log_->warning("A collections file is left out, as its name is not valid UTF-8: " +
+                      file.path);
+      }
+      continue;
+    }
     Known& known = known_[file.path];
     if (!known.text.empty() && known.size_bytes == file.size_bytes &&
         known.mtime_ns == file.mtime_ns) {
       continue;
     }
-    SMD_TRY(const Bytes text, storage::read_all(*storage_, file.path));
+    SMD_TRY(const Bytes text, storage::read_all(*storage_, file.path, storage::kMostJsonBytes));
     known = {file.size_bytes, file.mtime_ns, std::string(as_text(text))};
     changed = true;
   }

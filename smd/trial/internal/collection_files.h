@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,7 @@ class CollectionFiles final {
   const std::shared_ptr<storage::Storage> storage_;
   const std::shared_ptr<Log> log_;
   std::map<std::string, Known> known_;  // by path
+  std::set<std::string> unnamed_;       // files that were told of
 };
 
 }  // namespace smd::internal

@@ -73,8 +73,12 @@ class IndexLoader::Reader final {
       : storage_(storage), keep_checksums_(keep_checksums) {}
 
   void read(const std::string& path, size_t number) {
-    if (Status status = try_read(path, number); !status.ok()) {
-      broken.push_back({path, std::move(status.error())});
+    try {
+      if (Status status = try_read(path, number); !status.ok()) {
+        broken.push_back({path, std::move(status.error())});
+      }
+    } catch (const std::bad_alloc&) {  // on a thread of its own it would end the program
+      broken.push_back({path, {ErrorCode::io, "There is no memory for the index: " + path}});
     }
   }
 
@@ -111,7 +115,10 @@ class IndexLoader::Reader final {
     if (!name) {
       return Error{ErrorCode::corrupt, "The file's name is not <step>_<worker>.json: " + path};
     }
-    SMD_TRY(const Bytes text, storage::read_all(storage_, path));
+    if (!is_utf8(name->worker)) {
+      return Error{ErrorCode::corrupt, "The file's name is not valid UTF-8: " + path};
+    }
+    SMD_TRY(const Bytes text, storage::read_all(storage_, path, storage::kMostJsonBytes));
     SMD_TRY(const format::IndexView* index, parser_.parse(as_text(text), path));
     // The name of a file in the run comes from the file: it must not lead anywhere else.
     if (!index->event_file.empty()) {

@@ -204,7 +204,13 @@ Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, uint64_t b
     SMD_TRY(const uint64_t size, file.file->size());
     if (begin + length > size) return outside(begin, length, size, file.path);
   }
-  auto bytes = std::make_shared<Bytes>(length);
+  auto bytes = std::make_shared<Bytes>();
+  try {
+    bytes->resize(length);
+  } catch (const std::exception&) {  // there is no other way to be told
+    return Error{ErrorCode::io, fmt::format("There is no memory for {} bytes at offset {}: {}",
+                                            length, begin, file.path)};
+  }
   SMD_TRY(const size_t got, file.file->read_at(begin, *bytes));
   if (got < length) return outside(begin, length, begin + got, file.path);
   return Block{extent.begin, std::move(bytes)};
@@ -328,6 +334,34 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
       .tensor = format::TensorContent{.dtype = entry.dtype, .elements = block.at(entry)}};
   if (entry.form == Layout::Form::number) event.tensor->shape = {1};
   return value_of(event, nullptr);
+}
+
+Result<TensorDescription> RecordReader::describe(const Snapshot& snapshot, const Location& at) {
+  const Layout::Entry& entry = snapshot.entry(at);
+  if (entry.length > kHeadBytes) {
+    SMD_TRY(OpenFile file, take(snapshot, at.part));
+    std::array<std::byte, kHeadBytes> head;
+    SMD_TRY(const size_t got, file.file->read_at(entry.offset, head));
+    const ByteSpan start = ByteSpan(head).first(got);
+    const auto place = format::locate_content(start);
+    if (place && place->length < entry.length && place->offset < entry.length - place->length) {
+      // Enough for a field that tells of another element type.
+      constexpr uint64_t kAfterBytes = 32;
+      const uint64_t left = entry.length - place->offset - place->length;
+      std::array<std::byte, kAfterBytes> after;
+      SMD_TRY(const size_t more,
+              file.file->read_at(entry.offset + place->offset + place->length,
+                                 std::span(after).first(std::min(left, kAfterBytes))));
+      auto outline = format::outline_tensor(start, ByteSpan(after).first(more));
+      give_back(std::move(file));
+      if (outline) {
+        return TensorDescription{outline->dtype, std::move(outline->shape), outline->wall_secs};
+      }
+    }
+  }
+  // A small record, or one that is written in another way, such as a list of texts.
+  SMD_TRY(TensorValue value, read(snapshot, at));
+  return TensorDescription{value.dtype, std::move(value.shape), value.wall_secs};
 }
 
 template <typename Visitor>

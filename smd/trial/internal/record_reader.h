@@ -24,6 +24,7 @@ class RecordReader final {
   explicit RecordReader(std::shared_ptr<storage::Storage> storage) : storage_(std::move(storage)) {}
 
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at);
+  Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at);
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out);
   Status read_single_numbers(const Snapshot& snapshot, std::span<const Location> at,

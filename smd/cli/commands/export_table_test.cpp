@@ -1,0 +1,47 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "smd/cli/internal/program_test_case.h"
+
+namespace smd::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ExportCommand : public ProgramTestCase {
+ protected:
+  const std::string golden = SMD_GOLDEN_DIR;
+  const std::string hook = golden + "/hook";
+};
+
+TEST_F(ExportCommand, right_arguments_are_handed_over_to_python) {
+  const std::string file = folder + "/out.parquet";
+  EXPECT_EQ(run({"export", hook, file, "--regex", "loss", "--reduction", "l2", "--mode", "train"}),
+            0)
+      << err;
+  EXPECT_THAT(handed_over, ElementsAre("export", hook, file, "--regex", "loss", "--reduction", "l2",
+                                       "--mode", "train"));
+}
+
+TEST_F(ExportCommand, wrong_ones_are_refused_before) {
+  const std::string file = folder + "/out.csv";
+  EXPECT_EQ(run({"export", hook, folder + "/out.parqet"}), 2);
+  EXPECT_THAT(err, HasSubstr("Did you mean '.parquet'?"));
+  EXPECT_EQ(run({"export", hook, folder + "/nowhere/out.csv"}), 2);
+  EXPECT_THAT(err, HasSubstr("to write to"));
+  EXPECT_EQ(run({"export", folder + "/none", file}), 2);
+  EXPECT_THAT(err, HasSubstr("There is no directory"));
+  EXPECT_EQ(run({"export", hook, file, "--regex", "nothing"}), 2);
+  EXPECT_THAT(err, HasSubstr("None of the 7 tensors of the run fits"));
+  EXPECT_EQ(run({"export", hook, file, "--reduction", "meann"}), 2);
+  EXPECT_THAT(err, HasSubstr("Did you mean 'mean'?"));
+  EXPECT_EQ(run({"export", hook, file, "--worker", "worker_9"}), 2);
+  EXPECT_THAT(err, HasSubstr("Did you mean 'worker_0'?"));
+  EXPECT_EQ(run({"export", hook}), 2);
+  EXPECT_THAT(handed_over, IsEmpty());
+}
+
+}  // namespace
+}  // namespace smd::cli
