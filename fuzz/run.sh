@@ -3,7 +3,7 @@
 #
 # Builds the preset `fuzz` when needed. New inputs gather in build/fuzz/corpus, inputs that break
 # something in build/fuzz/crashes. The seed is fixed, so that a fresh machine repeats what another
-# one saw. Exit status 1 if any target failed.
+# one saw; SEED=N asks for another. Exit status 1 if any target failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,7 +28,7 @@ for target in "${targets[@]}"; do
   log=$build/$target.log
   mkdir -p "$grown"
   status=0
-  "$build/fuzz/${target}_fuzz" "$grown" "$seeds" -seed=1 -max_total_time="$seconds" \
+  "$build/fuzz/${target}_fuzz" "$grown" "$seeds" -seed="${SEED:-1}" -max_total_time="$seconds" \
     -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -max_len=65536 -print_final_stats=1 \
     -artifact_prefix="$build/crashes/$target-" > "$log" 2>&1 || status=$?
   executions=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")

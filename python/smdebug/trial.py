@@ -149,7 +149,7 @@ class Trial:
         step, workers = self.last_complete_step, self._core.workers
         if step < 0 or not workers:
             return None
-        return f"{self._token_root()}{self._core.index_file_name(step, workers[-1])}"
+        return f"{self._token_root()}{_core.index_file_name(step, workers[-1])}"
 
     def _token_root(self) -> str:
         return os.path.join(self.path, "")

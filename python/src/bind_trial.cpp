@@ -19,10 +19,8 @@
 #include "python/src/values.h"
 #include "smd/collection/pattern.h"
 #include "smd/config/environment.h"
-#include "smd/format/file_name.h"
 #include "smd/reduce/reduce.h"
 #include "smd/trial/trial.h"
-#include "smd/types/worker.h"
 
 namespace smdebug {
 namespace {
@@ -341,12 +339,6 @@ void bind_trial(nb::module_& m) {
             return std::nullopt;
           },
           nb::arg("name"))
-      .def(
-          "index_file_name",
-          [](const Trial&, Step step, const std::string& worker) {
-            return smd::format::index_file_name(step, smd::worker_to_file_name(worker));
-          },
-          nb::arg("step"), nb::arg("worker"))
       .def("value", &value, nb::arg("name"), nb::arg("step"), nb::arg("mode"),
            nb::arg("worker").none())
       .def("reduction_value", &reduction_value, nb::arg("name"), nb::arg("step"),

@@ -691,8 +691,7 @@ def test_hostile_names_are_shown_harmlessly(tmp_path):
 
 def test_lines_fit_the_terminal(curves):
     script = shutil.which("script")
-    if script is None:
-        pytest.skip("the program script, which makes a terminal, is not installed")
+    assert script is not None, "the program script, which makes a terminal, is not installed"
     done = subprocess.run(
         [script, "-qec", f"stty cols 57; {PROGRAM} ls --color=never {curves}", "/dev/null"],
         stdin=subprocess.DEVNULL,

@@ -481,6 +481,8 @@ def test_workers_named_after_devices(tmp_path: Path) -> None:
     trial = create_trial(tmp_path)
     assert trial.workers() == [device]
     assert trial.tensor("w").workers(0) == [device]
+    name = "000000000000__job-worker_replica-0_task-1_device-GPU-0.json"
+    assert trial.last_index_token == f"{tmp_path}/index/000000000/{name}"
     assert trial.tensor("w").value(0, worker=device) == 3
 
 

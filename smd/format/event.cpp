@@ -151,6 +151,7 @@ Result<TensorContent> read_tensor(protozero::pbf_message<TensorField> message) {
   if (!count.ok()) return corrupt(count.error().message);
   if (has_strings || dtype == DType::string || (code == 0 && tensor.elements.empty())) {
     tensor.dtype = DType::string;
+    tensor.decoded.clear();
     tensor.elements = {};  // strings win over numbers that stand beside them
     if (*count != static_cast<int64_t>(tensor.strings.size())) {
       return corrupt(fmt::format("{} strings do not fill the shape [{}]", tensor.strings.size(),

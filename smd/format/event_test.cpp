@@ -165,14 +165,17 @@ TEST(Event, the_reference_variant_of_strings_with_numbers_is_corrupt) {
 }
 
 TEST(Event, strings_win_over_numbers_that_stand_beside_them) {
-  // dtype 1, tensor_content of one float and one string.
-  const std::string event =
-      from_hex("2a 14 0a 12 0a 01 77 42 0d 08 01 12 00 22 04 00 00 80 3f 42 01 61");
-  const auto parsed = parse_event(as_bytes(event));
-  ASSERT_TRUE(parsed.ok()) << parsed.error().message;
-  EXPECT_EQ(parsed->tensor->dtype, DType::string);
-  EXPECT_THAT(parsed->tensor->strings, ElementsAre("a"));
-  EXPECT_TRUE(parsed->tensor->elements.empty());
+  // dtype 1, one float as tensor_content or as a list, and one string.
+  for (const char* hex : {"2a 14 0a 12 0a 01 77 42 0d 08 01 12 00 22 04 00 00 80 3f 42 01 61",
+                          "2a 14 0a 12 0a 01 77 42 0d 08 01 32 00 2a 04 00 00 80 3f 42 01 61"}) {
+    const std::string event = from_hex(hex);
+    const auto parsed = parse_event(as_bytes(event));
+    ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+    EXPECT_EQ(parsed->tensor->dtype, DType::string);
+    EXPECT_THAT(parsed->tensor->strings, ElementsAre("a"));
+    EXPECT_TRUE(parsed->tensor->elements.empty());
+    EXPECT_TRUE(view_event(as_bytes(event))->tensor->elements.empty());
+  }
 }
 
 TEST(Event, an_empty_name_and_empty_strings_without_memory_come_back) {

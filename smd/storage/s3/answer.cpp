@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <pugixml.hpp>
 
@@ -12,6 +13,7 @@ namespace smd::storage {
 namespace {
 
 constexpr double kNanos = 1e9;
+constexpr double kMaxSecs = 9.2e9;  // As many as nanoseconds in 64 bits can say.
 
 template <typename T>
 std::optional<T> number(std::string_view text) {
@@ -46,7 +48,8 @@ Result<S3Listing> parse_listing(std::string_view xml) {
   for (const pugi::xml_node entry : root.children("Contents")) {
     const auto size = number<int64_t>(entry.child_value("Size"));
     if (!entry.child("Key") || !size || *size < 0) return unreadable("listing");
-    const double secs = parse_iso_time(entry.child_value("LastModified")).value_or(0);
+    const double secs = std::clamp(parse_iso_time(entry.child_value("LastModified")).value_or(0),
+                                   -kMaxSecs, kMaxSecs);
     listing.objects.push_back({.path = text(entry.child_value("Key")),
                                .size_bytes = *size,
                                .mtime_ns = static_cast<int64_t>(secs * kNanos)});

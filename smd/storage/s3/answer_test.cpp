@@ -1,6 +1,9 @@
 #include "smd/storage/s3/answer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 namespace smd::storage {
 namespace {
@@ -34,6 +37,18 @@ TEST(Listing, keeps_keys_that_are_not_encoded) {
   ASSERT_TRUE(listing.ok());
   EXPECT_EQ(listing->objects[0].path, " a+%41 ");
   EXPECT_EQ(listing->continuation, "");
+}
+
+TEST(Listing, keeps_times_within_what_nanoseconds_can_say) {
+  for (const char* time : {"0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z"}) {
+    const auto listing = parse_listing(
+        fmt::format("<ListBucketResult><Contents><Key>a</Key><LastModified>{}</LastModified>"
+                    "<Size>1</Size></Contents></ListBucketResult>",
+                    time));
+    ASSERT_TRUE(listing.ok());
+    EXPECT_EQ(listing->objects[0].mtime_ns < 0, time[0] == '0');
+    EXPECT_EQ(std::abs(listing->objects[0].mtime_ns), 9'200'000'000'000'000'000);
+  }
 }
 
 TEST(Listing, refuses_what_is_none) {

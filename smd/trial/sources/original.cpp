@@ -10,6 +10,7 @@
 #include "smd/trial/internal/index_loader.h"
 #include "smd/trial/internal/record_reader.h"
 #include "smd/trial/source.h"
+#include "smd/types/worker.h"
 
 namespace smd {
 namespace {
@@ -129,7 +130,8 @@ class OriginalSource final : public Source {
   // The last index file of the last complete step.
   static std::string token(const Staging& staging) {
     if (staging.last_complete_step() < 0 || staging.workers().empty()) return "";
-    return format::index_file_name(staging.last_complete_step(), staging.workers().back());
+    return format::index_file_name(staging.last_complete_step(),
+                                   worker_to_file_name(staging.workers().back()));
   }
 
   Status load(std::vector<std::string> paths, Staging& staging) {
