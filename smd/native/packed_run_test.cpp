@@ -95,6 +95,27 @@ TEST_F(PackedRunTest, everything_that_was_saved_is_read) {
   }
 }
 
+TEST_F(PackedRunTest, tensors_are_described_wherever_their_step_begins) {
+  const std::vector<float> many(10'000);
+  const Shape shape = {100, 100};
+  for (Step step = 0; step < 2; ++step) {
+    ASSERT_TRUE(sink->begin_step({.step = step, .mode = Mode::train, .mode_step = step}).ok());
+    ASSERT_TRUE(sink->tensor({.name = "large", .shape = shape, .wall_secs = 3.5},
+                             std::as_bytes(std::span(many)))
+                    .ok());
+    ASSERT_TRUE(sink->end_step().ok());
+  }
+  const auto trial = open();
+  const auto now = trial->snapshot();
+  for (Step step = 0; step < 2; ++step) {
+    const auto at = now->find(now->row(step), *now->find_tensor("large"), Slot::value(), {});
+    const auto large = trial->describe(*now, *at);
+    ASSERT_TRUE(large.ok()) << large.error().message;
+    EXPECT_EQ(large->shape, shape);
+    EXPECT_EQ(large->wall_secs, 3.5);
+  }
+}
+
 TEST_F(PackedRunTest, equal_steps_share_a_layout) {
   for (Step step = 0; step < 9; ++step) ASSERT_TRUE(save(step, 1).ok());
   const auto now = open()->snapshot();

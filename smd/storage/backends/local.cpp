@@ -50,9 +50,9 @@ constexpr mode_t kFileMode = 0666;
 
 // Opens for writing, but neither through a link nor into something that is not a file.
 Result<Descriptor> open_new(const Descriptor& folder, const std::string& name,
-                            const std::string& full) {
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  Descriptor file(::openat(folder.get(), name.c_str(), kFlags, kFileMode));
+                            const std::string& full, int existing = O_TRUNC) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  Descriptor file(::openat(folder.get(), name.c_str(), kFlags | existing, kFileMode));
   if (file.get() < 0 && errno == ELOOP) {
     return Error{ErrorCode::io,
                  fmt::format("A link stands where a file is to be written: {}", full)};
@@ -249,7 +249,8 @@ class LocalStorage final : public Storage {
   Result<std::unique_ptr<AppendFile>> append(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check_path(path));
     std::string full = full_path(path);
-    SMD_TRY(Descriptor file, open_new(full, O_EXCL));
+    SMD_TRY(const Descriptor folder, make_folder(folder_of(path)));
+    SMD_TRY(Descriptor file, open_new(folder, last_part(path), full, O_EXCL));
     return std::unique_ptr<AppendFile>(
         std::make_unique<LocalAppendFile>(std::move(file), std::move(full)));
   }

@@ -339,9 +339,10 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
 Result<TensorDescription> RecordReader::describe(const Snapshot& snapshot, const Location& at) {
   const Layout::Entry& entry = snapshot.entry(at);
   if (entry.length > kHeadBytes) {
+    const uint64_t begin = snapshot.part(at.part).base + entry.offset;
     SMD_TRY(OpenFile file, take(snapshot, at.part));
     std::array<std::byte, kHeadBytes> head;
-    SMD_TRY(const size_t got, file.file->read_at(entry.offset, head));
+    SMD_TRY(const size_t got, file.file->read_at(begin, head));
     const ByteSpan start = ByteSpan(head).first(got);
     const auto place = format::locate_content(start);
     if (place && place->length < entry.length && place->offset < entry.length - place->length) {
@@ -350,7 +351,7 @@ Result<TensorDescription> RecordReader::describe(const Snapshot& snapshot, const
       const uint64_t left = entry.length - place->offset - place->length;
       std::array<std::byte, kAfterBytes> after;
       SMD_TRY(const size_t more,
-              file.file->read_at(entry.offset + place->offset + place->length,
+              file.file->read_at(begin + place->offset + place->length,
                                  std::span(after).first(std::min(left, kAfterBytes))));
       auto outline = format::outline_tensor(start, ByteSpan(after).first(more));
       give_back(std::move(file));

@@ -52,6 +52,9 @@ class FoundSource final : public Source {
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at) override {
     return current()->read(snapshot, at);
   }
+  Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at) override {
+    return current()->describe(snapshot, at);
+  }
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out) override {
     return current()->read_numbers(snapshot, at, out);

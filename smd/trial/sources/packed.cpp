@@ -83,6 +83,9 @@ class PackedSource final : public Source {
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at) override {
     return reader_.read(snapshot, at);
   }
+  Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at) override {
+    return reader_.describe(snapshot, at);
+  }
   Status read_numbers(const Snapshot& snapshot, std::span<const Location> at,
                       std::span<double> out) override {
     return reader_.read_numbers(snapshot, at, out);
