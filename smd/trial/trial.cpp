@@ -125,8 +125,13 @@ bool Trial::has_ended() const { return published_->ended; }
 Status Trial::refresh() {
   if (snapshot()->loaded_all()) return {};
   std::lock_guard lock(refreshing_);
-  SMD_TRY(const auto ended, source_->ended());
+  SMD_TRY(auto ended, source_->ended());
   SMD_RETURN_IF_ERROR(source_->refresh(*staging_));
+  if (!ended) {
+    // Should the job have ended meanwhile, nobody else would say so: a watch tells things once.
+    SMD_TRY(ended, source_->ended());
+    if (ended) SMD_RETURN_IF_ERROR(source_->refresh(*staging_));
+  }
   if (ended) {
     published_->ended = true;
     const double left = options_.end_delay_secs - (options_.clock->unix_secs() - *ended);

@@ -11,6 +11,7 @@
 #include "smd/format/index.h"
 #include "smd/format/tensor_record.h"
 #include "smd/format/tfrecord.h"
+#include "smd/storage/internal/faulty.h"
 
 namespace smd {
 namespace {
@@ -191,6 +192,20 @@ TEST_F(TrialTest, the_end_is_seen_in_a_refresh_after_opening) {
   ASSERT_TRUE(trial->refresh().ok());
   EXPECT_THAT(trial->snapshot()->steps(Mode::global, true), ElementsAre(0))
       << "nothing comes later";
+}
+
+TEST_F(TrialTest, an_end_during_a_refresh_is_seen_by_it) {
+  const auto busy = std::make_shared<storage::FaultyStorage>(storage);
+  collections(0);
+  step(0, {{"w", {1}, {}}});
+  const auto trial = std::move(*Trial::open(busy, {.end_delay_secs = 0}));
+  busy->before_listing([&] {
+    step(1, {{"w", {2}, {}}});
+    end();
+  });
+  ASSERT_TRUE(trial->refresh().ok());
+  EXPECT_TRUE(trial->snapshot()->loaded_all());
+  EXPECT_THAT(trial->snapshot()->steps(Mode::global, true), ElementsAre(0, 1));
 }
 
 TEST_F(TrialTest, opens_when_all_workers_have_written_their_collections) {

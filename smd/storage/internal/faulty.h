@@ -25,6 +25,11 @@ class FaultyStorage final : public Storage {
     std::lock_guard lock(mutex_);
     failing_ = failing;
   }
+  // Called once, by the next listing.
+  void before_listing(std::function<void()> action) {
+    std::lock_guard lock(mutex_);
+    before_listing_ = std::move(action);
+  }
   // Files arrive only while it is open.
   void hold(bool holding) {
     {
@@ -63,6 +68,12 @@ class FaultyStorage final : public Storage {
   Result<std::vector<FileInfo>> list(std::string_view folder,
                                      std::string_view start_after) override {
     SMD_RETURN_IF_ERROR(check());
+    std::function<void()> action;
+    {
+      std::lock_guard lock(mutex_);
+      action = std::exchange(before_listing_, nullptr);
+    }
+    if (action) action();
     return inner_->list(folder, start_after);
   }
   Status remove(std::string_view path) override {
@@ -102,6 +113,7 @@ class FaultyStorage final : public Storage {
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
   std::vector<std::string> arrived_;
+  std::function<void()> before_listing_;
   bool failing_ = false;
   bool holding_ = false;
 };
