@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <iterator>
@@ -94,7 +95,9 @@ Shape read_shape(protozero::pbf_message<ShapeField> message) {
 // Restores bfloat16 and float8 from the float32 that they were stored as.
 void narrow_elements(TensorContent& tensor, DType source) {
   std::vector<float> wide(tensor.elements.size() / sizeof(float));
-  std::memcpy(wide.data(), tensor.elements.data(), wide.size() * sizeof(float));
+  // Not memcpy, which must not be called for a tensor without elements.
+  std::ranges::copy(tensor.elements.first(wide.size() * sizeof(float)),
+                    std::as_writable_bytes(std::span(wide)).begin());
   tensor.dtype = source;
   tensor.decoded.resize(wide.size() * size_of(source));
   narrow(source, wide, tensor.decoded);

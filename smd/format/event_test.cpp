@@ -75,6 +75,16 @@ TEST(Event, widened_types_are_float32_to_others_and_themselves_to_us) {
             (Bytes{std::byte{0x80}, std::byte{0x3f}, std::byte{0x81}, std::byte{0x7f}}));
 }
 
+TEST(Event, widened_types_may_have_no_elements) {
+  const Shape shape = {0, 3};
+  std::string out;
+  append_record(out, kStep, {.name = "b", .dtype = DType::bfloat16, .shape = shape}, {});
+  const Event event = parse_only(out);
+  EXPECT_EQ(event.tensor->dtype, DType::bfloat16);
+  EXPECT_EQ(event.tensor->shape, shape);
+  EXPECT_EQ(event.tensor->elements, Bytes());
+}
+
 TEST(Event, lists_of_other_writers_are_understood) {
   // TensorProto{dtype: INT16, shape: [2], int_val: [1, -2]} by hand.
   const std::string tensor =
