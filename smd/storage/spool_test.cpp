@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "smd/storage/internal/conformance.h"
-#include "smd/storage/internal/faulty.h"
+#include "tests/support/faulty_storage.h"
 
 namespace smd::storage {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "smd/storage/internal/faulty.h"
+#include "tests/support/faulty_storage.h"
 
 namespace smd::storage {
 namespace {

@@ -11,7 +11,7 @@
 #include "smd/format/index.h"
 #include "smd/format/tensor_record.h"
 #include "smd/format/tfrecord.h"
-#include "smd/storage/internal/faulty.h"
+#include "tests/support/faulty_storage.h"
 
 namespace smd {
 namespace {
