@@ -36,8 +36,13 @@ MODULES: dict[str, Module] = {
     "format": Module(("types", "tensor"), "records, index and file names: bytes, no files"),
     "config": Module(("types", "reduce"), "save, reduction and hook configuration; environment"),
     "collection": Module(("config",), "named groups of tensors and the matching of names"),
+    "summary": Module(
+        ("format", "storage", "collection"), "files that TensorBoard shows: scalars, histograms"
+    ),
     "writer": Module(("format", "storage"), "queue, writer thread, claim; one sink per layout"),
-    "hook": Module(("collection", "writer"), "step clock, save plan, NaN watch, guard, facade"),
+    "hook": Module(
+        ("collection", "writer", "summary"), "step clock, save plan, NaN watch, guard, facade"
+    ),
     "trial": Module(
         ("format", "storage", "collection"),
         "a run read back: snapshots, step states, values, damage; one source per layout",
@@ -45,7 +50,7 @@ MODULES: dict[str, Module] = {
     "native": Module(
         ("hook", "trial"), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"
     ),
-    "cli": Module(("trial",), "the program `smdebug`; one file per command"),
+    "cli": Module(("trial", "summary"), "the program `smdebug`; one file per command"),
 }
 
 # Files directly in smd/ are the public headers.
