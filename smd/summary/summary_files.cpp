@@ -33,16 +33,15 @@ void SummaryFiles::scalar(const StepInfo& step, std::string_view name, double va
 void SummaryFiles::histogram(const StepInfo& step, std::string_view name,
                              const Histogram& histogram, double wall_secs) {
   if (histogram.counts.empty()) return;
-  format::append_histogram(
-      begin(step).buffer,
-      {.tag = summary_tag(name), .step = step.step, .wall_secs = wall_secs},
-      {.min = histogram.min,
-       .max = histogram.max,
-       .count = static_cast<double>(histogram.count),
-       .sum = histogram.sum,
-       .sum_squares = histogram.sum_squares,
-       .limits = histogram.limits,
-       .counts = histogram.counts});
+  format::append_histogram(begin(step).buffer,
+                           {.tag = summary_tag(name), .step = step.step, .wall_secs = wall_secs},
+                           {.min = histogram.min,
+                            .max = histogram.max,
+                            .count = static_cast<double>(histogram.count),
+                            .sum = histogram.sum,
+                            .sum_squares = histogram.sum_squares,
+                            .limits = histogram.limits,
+                            .counts = histogram.counts});
 }
 
 void SummaryFiles::text(const StepInfo& step, std::string_view name, std::string_view markdown,

@@ -80,7 +80,8 @@ TEST_F(SummaryFilesTest, are_written_whole_where_files_cannot_grow) {
   EXPECT_EQ(records(paths()[0]), 2u);
   files.scalar({.step = 20, .mode = Mode::train}, "a", 3, 3);
   ASSERT_TRUE(files.close().ok());
-  EXPECT_THAT(paths(), ElementsAre("TRAIN/000000000007_w.tfevents", "TRAIN/000000000020_w.tfevents"));
+  EXPECT_THAT(paths(),
+              ElementsAre("TRAIN/000000000007_w.tfevents", "TRAIN/000000000020_w.tfevents"));
 }
 
 TEST_F(SummaryFilesTest, never_touch_what_is_there) {

@@ -16,7 +16,9 @@ from tensorboard.backend.event_processing import event_accumulator as accumulato
 
 def read_run(folder: Path) -> dict[str, object]:
     """Scalars, histograms and texts of one run, by tag."""
-    run = accumulator.EventAccumulator(str(folder), size_guidance=accumulator.STORE_EVERYTHING_SIZE_GUIDANCE)
+    run = accumulator.EventAccumulator(
+        str(folder), size_guidance=accumulator.STORE_EVERYTHING_SIZE_GUIDANCE
+    )
     run.Reload()
     tags = run.Tags()
     histograms = {}

@@ -21,10 +21,9 @@ constexpr std::string_view kCollectionsTag = "collections";
 // Files of an earlier conversion would be shown together with the new ones.
 Status check_out(storage::Storage& out) {
   SMD_TRY(const auto files, out.list("", ""));
-  const auto found =
-      std::find_if(files.begin(), files.end(), [](const storage::FileInfo& file) {
-        return file.path.find("tfevents") != std::string::npos;
-      });
+  const auto found = std::find_if(files.begin(), files.end(), [](const storage::FileInfo& file) {
+    return file.path.find("tfevents") != std::string::npos;
+  });
   if (found == files.end()) return {};
   return Error{ErrorCode::invalid_argument,
                fmt::format("The directory holds files for TensorBoard already, such as {}; choose "

@@ -67,9 +67,9 @@ TEST_F(TensorBoardCommand, converts_what_was_chosen) {
   collections("worker_0", 1);
   step(0, Mode::train);
   step(1, Mode::eval);
-  EXPECT_EQ(run({"tensorboard", root, "--out", out_dir, "--mode", "eval", "--regex", "loss",
-                 "--json"}),
-            0);
+  EXPECT_EQ(
+      run({"tensorboard", root, "--out", out_dir, "--mode", "eval", "--regex", "loss", "--json"}),
+      0);
   EXPECT_EQ(json()["scalars"], 1);
   EXPECT_THAT(files(out_dir), ElementsAre("EVAL/000000000001_worker_0.tfevents"));
 }

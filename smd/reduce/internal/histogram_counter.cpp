@@ -119,8 +119,8 @@ void HistogramCounter::take_sums(std::span<const T> block) {
     if (std::isnan(survey.plain.first) || std::isinf(survey.extrema.min) ||
         std::isinf(survey.extrema.max)) {
       alignas(64) T finite[kBlockElements];
-      const auto end = std::copy_if(block.begin(), block.end(), finite,
-                                    [](T x) { return std::isfinite(x); });
+      const auto end =
+          std::copy_if(block.begin(), block.end(), finite, [](T x) { return std::isfinite(x); });
       // A sum of finite float64 elements may still overflow.
       if (static_cast<size_t>(end - finite) < block.size()) {
         return take_sums(std::span<const T>(finite, end));
