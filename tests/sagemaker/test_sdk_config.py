@@ -170,11 +170,13 @@ def test_without_variables_the_container_path_is_read(
         "print(hook.out_dir, smdebug.create_trial(hook.out_dir).tensor('relu0_output_0').steps())\n"
     )
     config = "/opt/ml/input/config"
+    commands = (
+        f'mount -t tmpfs none /opt; mkdir -p {config}; cp "$1" {config}/debughookconfig.json;'
+        'exec "$2" "$3"'
+    )
     done = subprocess.run(
-        ["unshare", "--map-root-user", "--mount", "sh", "-ec"]
-        + [
-            f'mount -t tmpfs none /opt; mkdir -p {config}; cp "$1" {config}/debughookconfig.json;'
-            'exec "$2" "$3"',
+        [
+            *("unshare", "--map-root-user", "--mount", "sh", "-ec", commands),
             *("sh", tmp_path / "hook.json", python, script),
         ],
         env=child_environment | {"SMDEBUG_LOG_LEVEL": "error"},
