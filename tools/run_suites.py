@@ -51,6 +51,11 @@ SUITES = [
         f"{BUILD} && tools/venv.sh original && tools/venv.sh moto && {PYTEST} tests/interop",
     ),
     Suite(
+        "sagemaker",
+        "what the SageMaker SDK asks for, and jobs that are interrupted",
+        f"{BUILD} && tools/venv.sh sagemaker && {PYTEST} tests/sagemaker",
+    ),
+    Suite(
         "native",
         "the installed C++ package and its examples",
         "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",

@@ -86,6 +86,13 @@ std::string Environment::metrics_directory() const {
   return path_or("SAGEMAKER_METRICS_DIRECTORY", ".");
 }
 
+std::string Environment::expand_home(std::string_view path) const {
+  const std::string_view home = find("HOME").value_or("");
+  const bool begins_at_home = path == "~" || path.starts_with("~/");
+  if (!begins_at_home || home.empty()) return std::string(path);
+  return std::string(home).append(path.substr(1));
+}
+
 Result<bool> Environment::flag(std::string_view name, bool fallback) const {
   const auto value = find(name);
   if (!value) return fallback;

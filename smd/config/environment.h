@@ -42,6 +42,9 @@ class Environment final {
   // Where the metrics file goes; the working directory unless set.
   std::string metrics_directory() const;
 
+  // A path that begins with ~ or ~/ in full, as far as HOME is known; others as they are.
+  std::string expand_home(std::string_view path) const;
+
   // True in a managed training job: TRAINING_JOB_NAME is set, even to nothing.
   bool in_sagemaker() const { return find("TRAINING_JOB_NAME").has_value(); }
 

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "smd/base/json.h"
@@ -11,8 +13,11 @@
 #include "smd/format/file_name.h"
 #include "smd/format/tensor_record.h"
 #include "smd/hook/destination.h"
+#include "smd/hook/named_folder.h"
+#include "smd/hook/run_state.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
+#include "smd/writer/outputs/metrics_file.h"
 #include "smd/writer/sinks/original.h"
 #include "smd/writer/sinks/packed.h"
 
@@ -23,6 +28,11 @@ constexpr Step kNever = std::numeric_limits<Step>::max();
 constexpr std::string_view kWhenNan = "smdebug/when_nan";
 // Looking at the checkpoint folder may take this share of the training time.
 constexpr int kStateShare = 100;
+// While its files change, it may be more.
+constexpr int kStirredShare = 10;
+// The platform refuses metrics that are older than this, or further ahead.
+constexpr double kOldestMetricSecs = 14 * 86400;
+constexpr double kNewestMetricSecs = 2 * 3600;
 
 void add_unique(std::vector<std::string>& names, std::string_view name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
@@ -81,6 +91,8 @@ Hook::~Hook() {
 Status Hook::initialize() {
   HookConfig& config = options_.config;
   SMD_RETURN_IF_ERROR(options_.environment.strict());
+  config.out_dir = options_.environment.expand_home(config.out_dir);
+  resolve_tensorboard_dir();
   if (!storage_) {
     SMD_TRY(Destination place,
             open_destination(config.out_dir, {.environment = options_.environment,
@@ -149,22 +161,53 @@ Status Hook::initialize() {
   return restore();
 }
 
+void Hook::resolve_tensorboard_dir() {
+  HookConfig& config = options_.config;
+  const Environment& environment = options_.environment;
+  const auto named = read_named_folder(environment.tensorboard_config_file_path());
+  if (!named.ok()) {
+    options_.log->warning(
+        fmt::format("The TensorBoard configuration cannot be used. {}", named.error().message));
+  } else if (*named) {
+    config.tensorboard_dir = (*named)->folder.value_or(std::string(kDefaultTensorboardDir));
+  }
+  if (config.tensorboard_dir) {
+    config.tensorboard_dir = environment.expand_home(*config.tensorboard_dir);
+  } else if (config.export_tensorboard) {
+    config.tensorboard_dir = config.out_dir + "/tensorboard";
+  }
+}
+
 Status Hook::restore() {
   auto folder = checkpoint_folder(options_.environment.checkpoint_config_file_path());
-  if (!folder) return {};
-  resume_file_ = std::make_unique<ResumeFile>(std::move(*folder));
-  const auto state = resume_file_->load();
-  if (!state.ok()) {
-    options_.log->warning(
-        fmt::format("The state of the interrupted job cannot be used, so steps start at "
-                    "0. {}",
-                    state.error().message));
+  if (!folder.ok()) {
+    options_.log->warning(fmt::format(
+        "The checkpoint configuration cannot be used, so this job cannot be resumed. {}",
+        folder.error().message));
     return {};
   }
-  if (!*state) return {};
-  step_clock_.restore((*state)->latest_step_seen, (*state)->mode_steps);
-  last_saved_step_ = (*state)->latest_step_saved;
-  training_run_ = (*state)->training_run + 1;
+  if (!*folder) return {};
+  resume_file_ = std::make_unique<ResumeFile>(std::move(**folder));
+  std::vector<std::string> problems;
+  auto state = resume_file_->load(problems);
+  if (!problems.empty()) {
+    // The checkpoint may be further than what is left of the state, so nothing recorded is touched.
+    const auto recorded = state_of_run(*storage_, *options_.config.layout);
+    if (recorded.ok() && *recorded &&
+        (!state || (*recorded)->latest_step_seen > state->latest_step_seen)) {
+      const int64_t run = state ? state->training_run : 0;
+      state = *recorded;
+      state->training_run = run;
+    }
+    options_.log->warning(fmt::format(
+        "The state of the interrupted job is damaged, so steps go on with {}, after all that is "
+        "recorded. {}",
+        state ? state->latest_step_seen + 1 : 0, problems.front()));
+  }
+  if (!state) return {};
+  step_clock_.restore(state->latest_step_seen, state->mode_steps);
+  last_saved_step_ = state->latest_step_saved;
+  training_run_ = state->training_run + 1;
   return {};
 }
 
@@ -192,7 +235,7 @@ Status Hook::start() {
   // Closing the spool does more than the sink's sync could, and with a longer patience.
   const bool at_close = spool_ && options_.config.durable == Durability::close;
   const Durability durable = at_close ? Durability::off : options_.config.durable;
-  writer_ = std::make_unique<Writer>(make_sink(durable), options_.writer);
+  writer_ = std::make_unique<Writer>(make_sink(durable), options_.writer, make_outputs());
   return {};
 }
 
@@ -208,6 +251,15 @@ std::unique_ptr<Sink> Hook::make_sink(Durability durable) const {
   }
   return original_sink(
       {.storage = storage_, .worker = worker, .exclusive = exclusive, .durable = durable});
+}
+
+std::vector<std::unique_ptr<ScalarOutput>> Hook::make_outputs() const {
+  std::vector<std::unique_ptr<ScalarOutput>> outputs;
+  if (options_.environment.in_sagemaker()) {
+    outputs.push_back(
+        metrics_file({.folder = options_.environment.metrics_directory(), .pid = ::getpid()}));
+  }
+  return outputs;
 }
 
 Status Hook::prepare() {
@@ -304,6 +356,10 @@ void Hook::finish_step() {
       const TensorView view{
           .data = scalar.value.bits.data(), .dtype = scalar.value.dtype, .shape = kOne};
       writer_->tensor(scalar.name, view, scalar.wall_secs);
+      emit({.name = scalar.name,
+            .value = scalar.value.to_double(),
+            .wall_secs = scalar.wall_secs,
+            .is_metric = scalar.is_metric});
     });
   }
   if (!step_open_) return;
@@ -330,20 +386,28 @@ Status Hook::write_collections() {
   return {};
 }
 
-void Hook::save_resume_state() {
-  if (!step_clock_.started()) return;
-  const auto begun = options_.clock->now();
-  if (begun < next_state_look_) return;
+ResumeState Hook::resume_state() const {
   ResumeState state{.training_run = training_run_,
                     .latest_step_saved = last_saved_step_,
                     .latest_step_seen = step_clock_.current().step};
   for (Mode mode : kModes) {
     if (step_clock_.mode_step(mode) >= 0) state.mode_steps[mode] = step_clock_.mode_step(mode);
   }
+  return state;
+}
+
+void Hook::save_resume_state() {
+  if (!step_clock_.started()) return;
+  // A look may have to wait; what it finds belongs to the step that touched it.
+  if (resume_file_->stirred()) stirred_state_ = resume_state();
+  const auto begun = options_.clock->now();
+  if (begun < (stirred_state_ ? next_stirred_look_ : next_state_look_)) return;
+  const ResumeState state = stirred_state_ ? *std::exchange(stirred_state_, {}) : resume_state();
   if (Status saved = resume_file_->update(state); !saved.ok()) {
     (void)guard_.handle("Saving the state for a restart", std::move(saved.error()));
   }
   const auto done = options_.clock->now();
+  next_stirred_look_ = done + kStirredShare * (done - begun);
   next_state_look_ = done + kStateShare * (done - begun);
 }
 
@@ -352,6 +416,9 @@ void Hook::report_writer_error() {
   // In strict mode close() gives the same error back.
   if (error) (void)guard_.handle("Writing", std::move(*error));
   if (guard_.disabled()) recording_ = false;
+  if (const auto lost = writer_->take_output_error()) {
+    warn_of_output(*lost);
+  }
   if (!spool_) return;
   if (const auto unsent = spool_->take_error()) {
     warn_once(fmt::format("Sending to {} does not work at the moment; files wait in {}. {}",
@@ -454,6 +521,10 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
   }
   const double now = options_.clock->unix_secs();
   const bool has_elements = tensor.size() > 0;
+  if (action.metric && has_elements && writer_->has_outputs()) {
+    open_step();
+    emit_mean(name, tensor);
+  }
   if (action.shape) {
     open_step();
     writer_->shape(name, name, tensor.shape);
@@ -473,6 +544,41 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
     writer_->tensor(name, tensor, now);
   }
   return {};
+}
+
+void Hook::warn_of_output(const Error& error) {
+  warn_once(fmt::format("Numbers beside the run were lost; the run itself is not harmed. {}",
+                        error.message));
+}
+
+void Hook::emit(SavedScalar scalar) {
+  if (!writer_->has_outputs()) return;
+  const double ahead = scalar.wall_secs - options_.clock->unix_secs();
+  if (scalar.is_metric && (ahead < -kOldestMetricSecs || ahead > kNewestMetricSecs)) {
+    warn_once(
+        fmt::format("The timestamp of the metric '{}' is more than 14 days old or 2 hours ahead; "
+                    "it is replaced by the present time.",
+                    scalar.name));
+    scalar.wall_secs = options_.clock->unix_secs();
+  }
+  if (scalar.is_metric && !std::isfinite(scalar.value)) {
+    warn_once(fmt::format("The metric '{}' is {} and not passed on; the run has it.", scalar.name,
+                          std::isnan(scalar.value) ? "NaN" : "infinite"));
+    scalar.is_metric = false;
+  }
+  writer_->scalar(scalar);
+}
+
+void Hook::emit_mean(std::string_view name, const TensorView& tensor) {
+  static const Reduction mean = *parse_reduction("mean");
+  ReductionSet wanted;
+  wanted.add(mean);
+  const Status reduced = reduce(tensor, {.reductions = wanted}, reduced_);
+  if (!reduced.ok() || reduced_.values.empty()) return;  // complex numbers have no such mean
+  emit({.name = name,
+        .value = reduced_.values.front().second.to_double(),
+        .wall_secs = options_.clock->unix_secs(),
+        .is_metric = true});
 }
 
 Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
@@ -533,6 +639,7 @@ Result<Action> Hook::custom_action(std::string_view name,
     const Action* own = plan_->wanted_by(target);
     action.raw = action.raw || own == nullptr || own->raw;  // `scalars` only lists names
     action.shape = action.shape || (own != nullptr && own->shape);
+    action.metric = action.metric || (own != nullptr && own->metric);
     if (own != nullptr) action.reductions.merge(own->reductions);
   }
   return action;
@@ -590,7 +697,9 @@ Status Hook::save_scalar(std::string_view name, const Number& value, const Scala
   if (watching_) SMD_RETURN_IF_ERROR(watch_scalar(name, value));
   const double wall_secs = options.wall_secs ? *options.wall_secs : options_.clock->unix_secs();
   if (!scalars_.knows(name)) SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  if (!scalars_.set(name, value, wall_secs)) return {};
+  if (!scalars_.set(name, value, {.wall_secs = wall_secs, .is_metric = options.sm_metric})) {
+    return {};
+  }
   // A new name: the slow path, once.
   SMD_TRY(const auto collection, collections_->create(collection_keys::kScalars));
   const bool planned = planned_revision_ == collections_->revision();
@@ -618,7 +727,8 @@ Status Hook::close(const CloseOptions& options) {
   }
   if (recording_ && plan_) finish_step();
   if (recording_ && resume_file_) {
-    next_state_look_ = {};  // whatever it costs: a checkpoint of the last step counts, too
+    next_state_look_ =
+        next_stirred_look_ = {};  // whatever it costs: a checkpoint of the last step counts, too
     save_resume_state();
   }
   closed_ = true;
@@ -636,6 +746,7 @@ Status Hook::close(const CloseOptions& options) {
                       .wait_for_others = options.at_exit && worker_.name == worker_.chief});
   }
   if (Status closed = writer_->close(); !closed.ok()) status = std::move(closed);
+  if (const auto lost = writer_->take_output_error()) warn_of_output(*lost);
   Status sent = close_spool();
   if (sent.ok()) return status;
   if (status.ok()) return sent;

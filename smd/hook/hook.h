@@ -166,15 +166,19 @@ class Hook final {
   explicit Hook(HookOptions options);
   Status initialize();
   Status restore();
+  void resolve_tensorboard_dir();
   // Before the first step.
   Status start();
   std::unique_ptr<Sink> make_sink(Durability durable) const;
+  std::vector<std::unique_ptr<ScalarOutput>> make_outputs() const;
   Status prepare();
   Status begin(StepInfo step);
   void finish_step();
   void open_step();
   void export_collections();
+  // If there is a new checkpoint.
   void save_resume_state();
+  ResumeState resume_state() const;
   void report_writer_error();
   Status close_spool();
   void report_unseen_watches();
@@ -188,6 +192,10 @@ class Hook final {
                 const Action& action);
   Status watch(std::string_view name, const TensorView& tensor);
   Status watch_scalar(std::string_view name, const Number& value);
+  void warn_of_output(const Error& error);
+  // Hands a number to what wants the numbers of a step beside the run.
+  void emit(SavedScalar scalar);
+  void emit_mean(std::string_view name, const TensorView& tensor);
   Status reduce_into_step(std::string_view name, const TensorView& tensor, ReductionSet reductions);
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);
@@ -224,7 +232,10 @@ class Hook final {
   std::optional<std::pair<uint64_t, size_t>> exported_;
   std::optional<Step> last_saved_step_;
   int64_t training_run_ = 0;
+  // When to look at the checkpoints for a reason, and without one.
+  std::chrono::steady_clock::time_point next_stirred_look_{};
   std::chrono::steady_clock::time_point next_state_look_{};
+  std::optional<ResumeState> stirred_state_;  // when the checkpoints were last touched
 
   ScalarBoard scalars_;
   ReductionResult reduced_;

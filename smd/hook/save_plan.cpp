@@ -91,6 +91,7 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
                              .save = *collection->save_config(),
                              .action = {.raw = wanted.save_raw_tensor(),
                                         .shape = wanted.save_shape(),
+                                        .metric = is_metric_collection(name),
                                         .reductions = wanted.set()},
                              .custom = custom,
                              .training_only = is_training_collection(name)});
@@ -168,6 +169,7 @@ const Action& SavePlan::wanted(std::string_view name) {
       const Action& action = entries_[index].action;
       answer->raw = answer->raw || action.raw;
       answer->shape = answer->shape || action.shape;
+      answer->metric = answer->metric || action.metric;
       answer->reductions.merge(action.reductions);
     }
   }

@@ -34,6 +34,7 @@ struct SavePlanOptions {
 struct Action {
   bool raw = false;
   bool shape = false;
+  bool metric = false;  // its mean is a metric of the job, if anything of it is saved
   ReductionSet reductions;
 
   bool empty() const { return !raw && !shape && reductions.empty(); }

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "smd/writer/scalar_output.h"
 #include "smd/writer/sink.h"
 
 namespace smd {
@@ -67,6 +68,9 @@ struct ShapeData {
   std::string_view original_name;
   std::span<const int64_t> shape;
 };
+struct ScalarData {
+  SavedScalar scalar;
+};
 struct EndStep {};
 struct PutFile {
   std::string_view path;
@@ -77,7 +81,7 @@ struct EndJob {
 };
 
 using Command = std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData,
-                             EndStep, PutFile, EndJob>;
+                             ScalarData, EndStep, PutFile, EndJob>;
 
 class Batch final {
  public:

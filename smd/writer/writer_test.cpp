@@ -63,6 +63,31 @@ class ProbeSink final : public Sink {
   Step step_ = -1;
 };
 
+// Notes what it gets; fails where a test asks for it.
+class ProbeOutput final : public ScalarOutput {
+ public:
+  struct Seen {
+    std::vector<std::string> lines;  // writer thread until the writer is closed
+    bool fails = false;
+  };
+  explicit ProbeOutput(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
+  Status scalar(const StepInfo& step, const SavedScalar& scalar) override {
+    seen_->lines.push_back(std::to_string(step.step) + " " + std::string(scalar.name));
+    return {};
+  }
+  Status end_step() override {
+    seen_->lines.emplace_back("end");
+    return seen_->fails ? Status(Error{ErrorCode::io, "No room: metrics"}) : Status();
+  }
+  Status close() override {
+    seen_->lines.emplace_back("close");
+    return {};
+  }
+
+ private:
+  std::shared_ptr<Seen> seen_;
+};
+
 struct Floats {
   explicit Floats(size_t n) : values(n), shape{static_cast<int64_t>(n)} {
     std::iota(values.begin(), values.end(), 0.0f);
@@ -189,6 +214,52 @@ TEST_F(WriterTest, closing_an_unused_writer_starts_no_thread) {
   EXPECT_TRUE(writer.close().ok());
   EXPECT_TRUE(writer.close().ok());
   EXPECT_EQ(writer.committed_steps(), 0);
+}
+
+class WriterOutputs : public WriterTest {
+ protected:
+  std::shared_ptr<ProbeOutput::Seen> seen = std::make_shared<ProbeOutput::Seen>();
+  Writer make_with_output() {
+    std::vector<std::unique_ptr<ScalarOutput>> outputs;
+    outputs.push_back(std::make_unique<ProbeOutput>(seen));
+    return Writer(std::make_unique<ProbeSink>(probe), {}, std::move(outputs));
+  }
+  static void run_steps(Writer& writer, int count) {
+    const Floats tensor(8);
+    for (Step step = 0; step < count; ++step) {
+      writer.begin_step(step_info(step));
+      writer.tensor("t", tensor.view(), 0);
+      writer.scalar({.name = "x", .value = 1});
+      writer.end_step();
+    }
+  }
+};
+
+TEST_F(WriterOutputs, get_each_scalar_with_its_step) {
+  Writer writer = make_with_output();
+  run_steps(writer, 2);
+  ASSERT_TRUE(writer.close().ok());
+  EXPECT_THAT(seen->lines, testing::ElementsAre("0 x", "end", "1 x", "end", "close"));
+  EXPECT_FALSE(writer.take_output_error().has_value());
+}
+
+TEST_F(WriterOutputs, that_fail_do_not_harm_the_run) {
+  seen->fails = true;
+  Writer writer = make_with_output();
+  run_steps(writer, 3);
+  EXPECT_TRUE(writer.close().ok());
+  EXPECT_EQ(writer.committed_steps(), 3);
+  EXPECT_EQ(probe->abandoned, 0);
+  EXPECT_EQ(writer.take_output_error()->message, "No room: metrics");
+}
+
+TEST_F(WriterOutputs, go_on_when_the_run_fails) {
+  probe->fail_at_step = 1;
+  Writer writer = make_with_output();
+  run_steps(writer, 3);
+  EXPECT_FALSE(writer.close().ok());
+  EXPECT_EQ(writer.committed_steps(), 2);
+  EXPECT_THAT(seen->lines, testing::ElementsAre("0 x", "end", "1 x", "end", "2 x", "end", "close"));
 }
 
 }  // namespace
