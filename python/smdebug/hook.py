@@ -182,8 +182,6 @@ class BaseHook:
         self._collection_manager = manager
         manager._belong_to_hook(core.save_config)
         self._scope = StepScope(self)
-        if core.tensorboard_dir:
-            get_logger().warning("TensorBoard files are not written by this version of smdebug.")
         _open_hooks.add(self)
         singleton.set_hook(self)
 

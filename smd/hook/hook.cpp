@@ -15,6 +15,7 @@
 #include "smd/hook/destination.h"
 #include "smd/hook/named_folder.h"
 #include "smd/hook/run_state.h"
+#include "smd/hook/tensorboard_output.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
 #include "smd/writer/outputs/metrics_file.h"
@@ -158,6 +159,7 @@ Status Hook::initialize() {
     plan_options_.save_config = std::move(own);
   }
   if (config.reduction_config) plan_options_.reduction_config = *config.reduction_config;
+  plan_options_.shows_histograms = config.tensorboard_dir.has_value();
   return restore();
 }
 
@@ -253,8 +255,29 @@ std::unique_ptr<Sink> Hook::make_sink(Durability durable) const {
       {.storage = storage_, .worker = worker, .exclusive = exclusive, .durable = durable});
 }
 
-std::vector<std::unique_ptr<ScalarOutput>> Hook::make_outputs() const {
-  std::vector<std::unique_ptr<ScalarOutput>> outputs;
+Result<std::unique_ptr<Output>> Hook::make_tensorboard_output() {
+  // Curves of several workers in one directory would be one curve.
+  std::string folder = *options_.config.tensorboard_dir;
+  if (worker_.name != worker_.chief) folder += "/" + worker_to_file_name(worker_.name);
+  SMD_TRY(Destination place,
+          open_destination(folder, {.environment = options_.environment, .s3 = options_.s3}));
+  tensorboard_spool_ = place.spool;
+  return tensorboard_output({.storage = std::move(place.storage),
+                             .writer = summary_writer_name(),
+                             .grows = place.spool == nullptr,
+                             .clock = options_.clock});
+}
+
+std::vector<std::unique_ptr<Output>> Hook::make_outputs() {
+  std::vector<std::unique_ptr<Output>> outputs;
+  if (options_.config.tensorboard_dir) {
+    auto made = make_tensorboard_output();
+    if (made.ok()) {
+      outputs.push_back(std::move(*made));
+    } else {
+      warn_of_output(made.error());
+    }
+  }
   if (options_.environment.in_sagemaker()) {
     outputs.push_back(
         metrics_file({.folder = options_.environment.metrics_directory(), .pid = ::getpid()}));
@@ -376,6 +399,11 @@ void Hook::export_collections() {
   writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)),
                collections_->to_json());
   exported_ = content;
+  if (options_.config.tensorboard_dir) {
+    writer_->text({.name = "collections",
+                   .wall_secs = options_.clock->unix_secs(),
+                   .markdown = fmt::format("```json\n{}\n```", collections_->to_json())});
+  }
 }
 
 Status Hook::write_collections() {
@@ -521,16 +549,16 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
   }
   const double now = options_.clock->unix_secs();
   const bool has_elements = tensor.size() > 0;
-  if (action.metric && has_elements && writer_->has_outputs()) {
+  if ((action.metric || action.scalar) && has_elements && writer_->has_outputs()) {
     open_step();
-    emit_mean(name, tensor);
+    emit_mean(name, tensor, action);
   }
   if (action.shape) {
     open_step();
     writer_->shape(name, name, tensor.shape);
   }
-  if (!action.reductions.empty())
-    SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action.reductions));
+  if (!action.reductions.empty() || !action.histogram_of.empty())
+    SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action));
   if (!action.raw || !has_elements) return {};
   const format::TensorHead head{.name = name, .dtype = tensor.dtype, .shape = tensor.shape};
   if (Status fits = format::check_record_size(head, static_cast<uint64_t>(tensor.size()));
@@ -569,7 +597,9 @@ void Hook::emit(SavedScalar scalar) {
   writer_->scalar(scalar);
 }
 
-void Hook::emit_mean(std::string_view name, const TensorView& tensor) {
+void Hook::emit_mean(std::string_view name, const TensorView& tensor, const Action& action) {
+  const bool is_mean = tensor.size() > 1;
+  if (is_mean && !action.metric) return;
   static const Reduction mean = *parse_reduction("mean");
   ReductionSet wanted;
   wanted.add(mean);
@@ -578,30 +608,53 @@ void Hook::emit_mean(std::string_view name, const TensorView& tensor) {
   emit({.name = name,
         .value = reduced_.values.front().second.to_double(),
         .wall_secs = options_.clock->unix_secs(),
-        .is_metric = true});
+        .is_metric = action.metric,
+        .is_mean = is_mean});
 }
 
 Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
-                              ReductionSet reductions) {
+                              const Action& action) {
+  const ReductionSet& reductions = action.reductions;
   if (tensor.size() == 0) {
-    warn_once(fmt::format("'{}' has no elements: no reductions of it are saved.", name));
+    if (!reductions.empty()) {
+      warn_once(fmt::format("'{}' has no elements: no reductions of it are saved.", name));
+    }
     return {};
   }
-  if (Status reduced = reduce(tensor, {.reductions = reductions}, reduced_); !reduced.ok()) {
+  const bool histogram = !action.histogram_of.empty() && tensor.dtype != DType::boolean;
+  const ReductionRequest request{.reductions = reductions, .histogram = histogram};
+  if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
     return guard_.handle("reduce", std::move(reduced.error()));
   }
   if (static_cast<int>(reduced_.values.size()) < reductions.size()) {
     warn_once(fmt::format("'{}' is {}: only norms and reductions of absolute values are saved.",
                           name, name_of(tensor.dtype)));
   }
+  const double now = options_.clock->unix_secs();
+  if (histogram) emit_histogram(name, action.histogram_of, now);
   stored_.clear();
   for (const auto& [reduction, number] : reduced_.values) {
     stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
   }
   if (stored_.empty()) return {};
   open_step();
-  writer_->reductions(name, options_.clock->unix_secs(), stored_);
+  writer_->reductions(name, now, stored_);
   return {};
+}
+
+// Of the tensor that was reduced last.
+void Hook::emit_histogram(std::string_view name, std::string_view collection, double wall_secs) {
+  if (reduced_.histogram.counts.empty()) {
+    warn_once(
+        fmt::format("'{}' has no number between -9.9e19 and 9.9e19 at step {}: there is no "
+                    "histogram of it.",
+                    name, step().step));
+    return;
+  }
+  open_step();
+  writer_->histogram({.name = fmt::format("{}/{}", collection, name),
+                      .wall_secs = wall_secs,
+                      .histogram = view_of(reduced_.histogram)});
 }
 
 bool Hook::wants_tensor(std::span<const std::string> collections) {
@@ -637,10 +690,11 @@ Result<Action> Hook::custom_action(std::string_view name,
   Action action = saving_ ? plan_->wanted(name) : Action{};
   for (const std::string& target : collections) {
     const Action* own = plan_->wanted_by(target);
-    action.raw = action.raw || own == nullptr || own->raw;  // `scalars` only lists names
-    action.shape = action.shape || (own != nullptr && own->shape);
-    action.metric = action.metric || (own != nullptr && own->metric);
-    if (own != nullptr) action.reductions.merge(own->reductions);
+    if (own != nullptr) {
+      action.merge(*own);
+    } else {
+      action.raw = true;  // `scalars` only lists names
+    }
   }
   return action;
 }
@@ -754,6 +808,11 @@ Status Hook::close(const CloseOptions& options) {
   return status;
 }
 
-Status Hook::close_spool() { return spool_ ? spool_->close() : Status(); }
+Status Hook::close_spool() {
+  if (tensorboard_spool_) {
+    if (const Status sent = tensorboard_spool_->close(); !sent.ok()) warn_of_output(sent.error());
+  }
+  return spool_ ? spool_->close() : Status();
+}
 
 }  // namespace smd

@@ -170,7 +170,8 @@ class Hook final {
   // Before the first step.
   Status start();
   std::unique_ptr<Sink> make_sink(Durability durable) const;
-  std::vector<std::unique_ptr<ScalarOutput>> make_outputs() const;
+  std::vector<std::unique_ptr<Output>> make_outputs();
+  Result<std::unique_ptr<Output>> make_tensorboard_output();
   Status prepare();
   Status begin(StepInfo step);
   void finish_step();
@@ -195,14 +196,16 @@ class Hook final {
   void warn_of_output(const Error& error);
   // Hands a number to what wants the numbers of a step beside the run.
   void emit(SavedScalar scalar);
-  void emit_mean(std::string_view name, const TensorView& tensor);
-  Status reduce_into_step(std::string_view name, const TensorView& tensor, ReductionSet reductions);
+  void emit_mean(std::string_view name, const TensorView& tensor, const Action& action);
+  void emit_histogram(std::string_view name, std::string_view collection, double wall_secs);
+  Status reduce_into_step(std::string_view name, const TensorView& tensor, const Action& action);
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);
 
   HookOptions options_;
   std::shared_ptr<storage::Storage> storage_;
   std::shared_ptr<storage::Spool> spool_;  // storage_, if it is one
+  std::shared_ptr<storage::Spool> tensorboard_spool_;
   std::shared_ptr<CollectionSet> collections_;
   SavePlanOptions plan_options_;
   std::unique_ptr<ResumeFile> resume_file_;  // of a job that may be interrupted

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "smd/format/summary.h"
 #include "smd/summary/tag.h"
 
 namespace smd {
@@ -31,17 +30,11 @@ void SummaryFiles::scalar(const StepInfo& step, std::string_view name, double va
 }
 
 void SummaryFiles::histogram(const StepInfo& step, std::string_view name,
-                             const Histogram& histogram, double wall_secs) {
+                             const format::HistogramView& histogram, double wall_secs) {
   if (histogram.counts.empty()) return;
   format::append_histogram(begin(step).buffer,
                            {.tag = summary_tag(name), .step = step.step, .wall_secs = wall_secs},
-                           {.min = histogram.min,
-                            .max = histogram.max,
-                            .count = static_cast<double>(histogram.count),
-                            .sum = histogram.sum,
-                            .sum_squares = histogram.sum_squares,
-                            .limits = histogram.limits,
-                            .counts = histogram.counts});
+                           histogram);
 }
 
 void SummaryFiles::text(const StepInfo& step, std::string_view name, std::string_view markdown,
@@ -66,13 +59,13 @@ Result<std::string> SummaryFiles::free_path(Mode mode, Step step) const {
 
 Status SummaryFiles::flush(Mode mode, File& file, bool everything) {
   if (file.buffer.empty()) return {};
-  if (!file.growing && !whole_) {
+  if (!file.growing && grows_) {
     SMD_TRY(const std::string path, free_path(mode, file.first_step));
     auto growing = options_.storage->append(path);
     if (growing.ok()) {
       file.growing = std::move(*growing);
     } else if (growing.error().code == ErrorCode::unsupported) {
-      whole_ = true;
+      grows_ = false;
     } else {
       return growing.error();
     }
@@ -112,6 +105,16 @@ Status SummaryFiles::close() {
     if (first.ok()) first = std::move(status);
   }
   return first;
+}
+
+format::HistogramView view_of(const Histogram& histogram) {
+  return {.min = histogram.min,
+          .max = histogram.max,
+          .count = static_cast<double>(histogram.count),
+          .sum = histogram.sum,
+          .sum_squares = histogram.sum_squares,
+          .limits = histogram.limits,
+          .counts = histogram.counts};
 }
 
 std::string summary_writer_name() {

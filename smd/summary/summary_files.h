@@ -12,6 +12,7 @@
 
 #include "smd/base/clock.h"
 #include "smd/base/result.h"
+#include "smd/format/summary.h"
 #include "smd/reduce/histogram.h"
 #include "smd/storage/storage.h"
 #include "smd/types/step.h"
@@ -21,6 +22,7 @@ namespace smd {
 struct SummaryFilesOptions {
   std::shared_ptr<storage::Storage> storage;  // of the directory that TensorBoard is given
   std::string writer;                         // tells processes apart; part of file names
+  bool grows = true;                          // false: files are written whole
   // Where files cannot grow, one is written when so much time has passed or it has this size.
   std::chrono::milliseconds roll_interval{30'000};
   size_t roll_bytes = size_t{8} << 20;
@@ -29,13 +31,14 @@ struct SummaryFilesOptions {
 
 class SummaryFiles final {
  public:
-  explicit SummaryFiles(SummaryFilesOptions options) : options_(std::move(options)) {}
+  explicit SummaryFiles(SummaryFilesOptions options)
+      : options_(std::move(options)), grows_(options_.grows) {}
 
   // `name` becomes a tag. Nothing reaches a file before flush().
   void scalar(const StepInfo& step, std::string_view name, double value, double wall_secs);
   // A histogram without buckets is left out.
-  void histogram(const StepInfo& step, std::string_view name, const Histogram& histogram,
-                 double wall_secs);
+  void histogram(const StepInfo& step, std::string_view name,
+                 const format::HistogramView& histogram, double wall_secs);
   void text(const StepInfo& step, std::string_view name, std::string_view markdown,
             double wall_secs);
 
@@ -59,8 +62,11 @@ class SummaryFiles final {
 
   const SummaryFilesOptions options_;
   std::array<File, kModes.size()> files_;
-  bool whole_ = false;  // files cannot grow here
+  bool grows_;  // false: files are written whole
 };
+
+// Of the histogram, which must outlive the view.
+format::HistogramView view_of(const Histogram& histogram);
 
 // Tells this process from others, in names of files: its number and its host.
 std::string summary_writer_name();

@@ -63,7 +63,8 @@ TEST_F(SummaryFilesTest, leave_out_histograms_without_buckets) {
   files.histogram(kFirst, "w", {.count = 3}, 1);
   ASSERT_TRUE(files.close().ok());
   EXPECT_THAT(paths(), IsEmpty());
-  files.histogram(kFirst, "w", {.count = 3, .limits = {1, 2}, .counts = {0, 3}}, 1);
+  const Histogram three{.count = 3, .limits = {1, 2}, .counts = {0, 3}};
+  files.histogram(kFirst, "w", view_of(three), 1);
   ASSERT_TRUE(files.close().ok());
   EXPECT_THAT(paths(), ElementsAre("TRAIN/000000000007_w.tfevents"));
 }

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "smd/writer/scalar_output.h"
+#include "smd/writer/output.h"
 #include "smd/writer/sink.h"
 
 namespace smd {
@@ -71,6 +71,12 @@ struct ShapeData {
 struct ScalarData {
   SavedScalar scalar;
 };
+struct HistogramData {
+  SavedHistogram histogram;
+};
+struct TextData {
+  SavedText text;
+};
 struct EndStep {};
 struct PutFile {
   std::string_view path;
@@ -81,7 +87,7 @@ struct EndJob {
 };
 
 using Command = std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData,
-                             ScalarData, EndStep, PutFile, EndJob>;
+                             ScalarData, HistogramData, TextData, EndStep, PutFile, EndJob>;
 
 class Batch final {
  public:

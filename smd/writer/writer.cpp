@@ -24,11 +24,11 @@ constexpr size_t kBatchBytes = kBlockBytes;
 }  // namespace
 
 struct Writer::Shared {
-  Shared(std::unique_ptr<Sink> s, std::vector<std::unique_ptr<ScalarOutput>> o, size_t limit)
+  Shared(std::unique_ptr<Sink> s, std::vector<std::unique_ptr<Output>> o, size_t limit)
       : sink(std::move(s)), outputs(std::move(o)), queue(limit) {}
 
-  std::unique_ptr<Sink> sink;                          // writer thread only
-  std::vector<std::unique_ptr<ScalarOutput>> outputs;  // writer thread only
+  std::unique_ptr<Sink> sink;                    // writer thread only
+  std::vector<std::unique_ptr<Output>> outputs;  // writer thread only
   BoundedQueue<Batch> queue;
 
   std::mutex mutex;  // guards everything below
@@ -108,12 +108,24 @@ class Executor final {
   template <typename Shared>
   bool apply_to_outputs(Shared& shared, const Command& command) {
     if (auto* c = std::get_if<BeginStep>(&command)) step_ = c->step;
-    auto* c = std::get_if<ScalarData>(&command);
-    if (c == nullptr) return false;
-    for (const auto& output : shared.outputs) {
-      shared.report_output(output->scalar(step_, c->scalar));
+    const auto tell = [&](auto&& f) {
+      for (const auto& output : shared.outputs) shared.report_output(f(*output));
+      return true;
+    };
+    if (auto* c = std::get_if<ScalarData>(&command)) {
+      return tell([&](Output& output) { return output.scalar(step_, c->scalar); });
     }
-    return true;
+    if (auto* c = std::get_if<HistogramData>(&command)) {
+      return tell([&](Output& output) { return output.histogram(step_, c->histogram); });
+    }
+    if (auto* c = std::get_if<TextData>(&command)) {
+      return tell([&](Output& output) { return output.text(step_, c->text); });
+    }
+    if (auto* c = std::get_if<ReductionData>(&command)) {
+      const SavedReductions saved{c->tensor, c->wall_secs, c->values};
+      tell([&](Output& output) { return output.reductions(step_, saved); });
+    }
+    return false;
   }
 
   // What is no part of a step; nullopt: it is.
@@ -153,7 +165,7 @@ class Executor final {
 }  // namespace
 
 Writer::Writer(std::unique_ptr<Sink> sink, const WriterOptions& options,
-               std::vector<std::unique_ptr<ScalarOutput>> outputs)
+               std::vector<std::unique_ptr<Output>> outputs)
     : options_(options),
       has_outputs_(!outputs.empty()),
       pool_(std::make_shared<BlockPool>(kWarmBlocks, kBlockPatience)),
@@ -290,6 +302,24 @@ void Writer::scalar(const SavedScalar& scalar) {
   SavedScalar copy = scalar;
   copy.name = batch_.copy(scalar.name);
   batch_.add(ScalarData{copy});
+}
+
+void Writer::histogram(const SavedHistogram& histogram) {
+  if (dropping_ || !has_outputs_) return;
+  SavedHistogram copy = histogram;
+  copy.name = batch_.copy(histogram.name);
+  copy.histogram.limits = batch_.copy(histogram.histogram.limits);
+  copy.histogram.counts = batch_.copy(histogram.histogram.counts);
+  batch_.add(HistogramData{copy});
+  flush_if_large();
+}
+
+void Writer::text(const SavedText& text) {
+  if (dropping_ || !has_outputs_) return;
+  SavedText copy = text;
+  copy.name = batch_.copy(text.name);
+  copy.markdown = batch_.copy(text.markdown);
+  batch_.add(TextData{copy});
 }
 
 void Writer::end_step() {

@@ -13,7 +13,7 @@
 
 #include "smd/tensor/tensor_view.h"
 #include "smd/writer/batch.h"
-#include "smd/writer/scalar_output.h"
+#include "smd/writer/output.h"
 #include "smd/writer/sink.h"
 
 namespace smd {
@@ -26,9 +26,10 @@ struct WriterOptions {
 
 class Writer final {
  public:
-  // The outputs get each scalar() of a step beside what the sink does with the step.
+  // The outputs get what is theirs of a step, and its reductions, beside what the sink does with
+  // the step.
   Writer(std::unique_ptr<Sink> sink, const WriterOptions& options,
-         std::vector<std::unique_ptr<ScalarOutput>> outputs = {});
+         std::vector<std::unique_ptr<Output>> outputs = {});
   // Closes without reporting.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -47,6 +48,8 @@ class Writer final {
              std::span<const int64_t> shape);
   // For the outputs only. Within a step; costs nothing if there are none.
   void scalar(const SavedScalar& scalar);
+  void histogram(const SavedHistogram& histogram);
+  void text(const SavedText& text);
   bool has_outputs() const { return has_outputs_; }
   // Hands the step over; it becomes visible when the writer thread has published it.
   void end_step();

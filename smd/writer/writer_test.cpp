@@ -64,7 +64,7 @@ class ProbeSink final : public Sink {
 };
 
 // Notes what it gets; fails where a test asks for it.
-class ProbeOutput final : public ScalarOutput {
+class ProbeOutput final : public Output {
  public:
   struct Seen {
     std::vector<std::string> lines;  // writer thread until the writer is closed
@@ -220,7 +220,7 @@ class WriterOutputs : public WriterTest {
  protected:
   std::shared_ptr<ProbeOutput::Seen> seen = std::make_shared<ProbeOutput::Seen>();
   Writer make_with_output() {
-    std::vector<std::unique_ptr<ScalarOutput>> outputs;
+    std::vector<std::unique_ptr<Output>> outputs;
     outputs.push_back(std::make_unique<ProbeOutput>(seen));
     return Writer(std::make_unique<ProbeSink>(probe), {}, std::move(outputs));
   }

@@ -149,7 +149,7 @@ class Conversion final {
       ++counts_.left_out;
       return {};
     }
-    files.histogram(step, name, reduced_.histogram, value.wall_secs);
+    files.histogram(step, name, view_of(reduced_.histogram), value.wall_secs);
     ++counts_.histograms;
     return {};
   }

@@ -16,7 +16,7 @@ namespace {
 // What waits for a file that cannot be written.
 constexpr size_t kMostPendingBytes = size_t{1} << 20;
 
-class MetricsFile final : public ScalarOutput {
+class MetricsFile final : public Output {
  public:
   explicit MetricsFile(const MetricsFileOptions& options)
       : folder_(options.folder), path_(fmt::format("{}/{}.json", options.folder, options.pid)) {}
@@ -93,7 +93,7 @@ class MetricsFile final : public ScalarOutput {
 
 }  // namespace
 
-std::unique_ptr<ScalarOutput> metrics_file(MetricsFileOptions options) {
+std::unique_ptr<Output> metrics_file(MetricsFileOptions options) {
   return std::make_unique<MetricsFile>(options);
 }
 

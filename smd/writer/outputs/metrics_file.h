@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "smd/writer/scalar_output.h"
+#include "smd/writer/output.h"
 
 namespace smd {
 
@@ -19,6 +19,6 @@ struct MetricsFileOptions {
 
 // Takes what is_metric; other scalars pass by. The file is opened with the first of them, and an
 // older one of the same name goes on. What cannot be written waits, up to a megabyte.
-std::unique_ptr<ScalarOutput> metrics_file(MetricsFileOptions options);
+std::unique_ptr<Output> metrics_file(MetricsFileOptions options);
 
 }  // namespace smd

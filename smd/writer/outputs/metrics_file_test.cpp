@@ -21,7 +21,7 @@ class MetricsFileTest : public testing::Test {
  protected:
   MetricsFileTest() { std::filesystem::remove_all(root); }
   ~MetricsFileTest() override { std::filesystem::remove_all(root); }
-  std::unique_ptr<ScalarOutput> make() const { return metrics_file({folder, 4711}); }
+  std::unique_ptr<Output> make() const { return metrics_file({folder, 4711}); }
   std::string text() const {
     std::ifstream in(folder + "/4711.json");
     return {std::istreambuf_iterator<char>(in), {}};
