@@ -11,6 +11,7 @@ void bind_config(nanobind::module_& m);
 void bind_collection(nanobind::module_& m);
 void bind_format(nanobind::module_& m);
 void bind_storage(nanobind::module_& m);
+void bind_output(nanobind::module_& m);
 void bind_hook(nanobind::module_& m);
 void bind_resume(nanobind::module_& m);
 void bind_trial(nanobind::module_& m);

@@ -282,6 +282,7 @@ std::vector<std::unique_ptr<Output>> Hook::make_outputs() {
     outputs.push_back(
         metrics_file({.folder = options_.environment.metrics_directory(), .pid = ::getpid()}));
   }
+  if (options_.feed) outputs.push_back(feed_output(options_.feed, worker_.name));
   return outputs;
 }
 
@@ -790,6 +791,7 @@ Status Hook::close(const CloseOptions& options) {
   saving_ = false;
   watching_ = false;
   if (!writer_) {
+    if (options_.feed) options_.feed->end();  // nobody writes to it
     Status sent = close_spool();
     return status.ok() ? std::move(sent) : std::move(status);
   }

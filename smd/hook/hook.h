@@ -38,6 +38,7 @@
 #include "smd/storage/spool.h"
 #include "smd/storage/storage.h"
 #include "smd/tensor/tensor_view.h"
+#include "smd/writer/outputs/number_feed.h"
 #include "smd/writer/writer.h"
 
 namespace smd {
@@ -66,6 +67,8 @@ struct HookOptions {
   std::shared_ptr<storage::Storage> storage;
   // For a place s3://bucket/prefix. The environment says the rest.
   storage::S3Options s3{.deadline = std::chrono::seconds(5)};
+  // Gets the numbers of each saved step; ended when the hook closes.
+  std::shared_ptr<NumberFeed> feed;
   // Empty: a new set. What it holds already stays as it is; built-in collections are added.
   std::shared_ptr<CollectionSet> collections;
 };
