@@ -156,7 +156,7 @@ _CLASSES = {
 }
 
 
-def create_exporter(name: str, **settings: Any) -> Exporter:
+def create_exporter(name: str, /, **settings: Any) -> Exporter:
     """The exporter of this name: `mlflow`, `opentelemetry` or `wandb`.
 
     `settings` are the arguments of its class; `reductions` and `include_regex` are common to all.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ _GAUGES = {
     "smdebug.reduction": "A reduction of a tensor.",
     "smdebug.step": "The global step that was recorded last.",
     "smdebug.mode_step": "The same, counted in its mode.",
+    "smdebug.not_finite": "How many numbers of that step are NaN or infinite.",
 }
 # A point takes about 200 bytes, and receivers refuse requests of several megabytes.
 _MAX_POINTS = 5000
@@ -32,13 +34,15 @@ class _Point:
 
 
 class OpenTelemetryExporter(Exporter):
-    """Gauges `smdebug.scalar` and `smdebug.reduction`, and `smdebug.step` and `smdebug.mode_step`.
+    """Gauges `smdebug.scalar` and `smdebug.reduction`, and three that tell of the step.
 
     Attributes are `smdebug.mode`, `smdebug.worker`, `smdebug.tensor` and `smdebug.reduction`. The step
-    is a gauge of its own, since every new value of an attribute is a new series for ever.
+    is the gauge `smdebug.step`, in its mode `smdebug.mode_step`, since every new value of an attribute
+    would be a new series for ever. `smdebug.not_finite` counts NaN and infinities of the step.
 
     With a `meter_provider`, or the global one, gauges are set and its readers collect them when they
-    want: they see the newest step, at the time of collecting. With an `endpoint`, such as
+    want: they see the newest step, at the time of collecting, without what is not finite, which gauges of
+    the SDK refuse. With an `endpoint`, such as
     `http://localhost:4318/v1/metrics`, every step is sent there with the time of its recording, in the
     protocol OTLP; numbers wait up to `batch_secs` for others to be sent with.
     """
@@ -83,7 +87,9 @@ class OpenTelemetryExporter(Exporter):
         nanos = int(step.wall_secs * 1e9)
         mode = step.mode.name.lower()
         who = {"smdebug.mode": mode, "smdebug.worker": step.worker}
+        not_finite = 0
         for name, number in step.numbers.items():
+            not_finite += not math.isfinite(number)
             key = (mode, step.worker, name)
             known = self._attributes.get(key)
             if known is None:
@@ -91,6 +97,7 @@ class OpenTelemetryExporter(Exporter):
             yield _Point(known[0], number, known[1], nanos)
         yield _Point("smdebug.step", step.step, who, nanos)
         yield _Point("smdebug.mode_step", step.mode_step, who, nanos)
+        yield _Point("smdebug.not_finite", not_finite, who, nanos)
 
     def _describe(self, name: str, who: dict[str, str]) -> tuple[str, dict[str, str]]:
         tensor, reduction = self.choice.parts(name)
@@ -112,7 +119,8 @@ class _Gauges:
         if not self._gauges:
             self._make()
         for point in points:
-            self._gauges[point.gauge].set(point.value, point.attributes)
+            if math.isfinite(point.value):
+                self._gauges[point.gauge].set(point.value, point.attributes)
 
     def close(self) -> None:
         pass  # the provider belongs to the program

@@ -78,8 +78,7 @@ class Export final : public Invocation {
              "only tensors in whose names this is found; may be repeated");
     add_list(
         options, "--reduction", options_.reductions, "NAME",
-        "a column for this reduction; all that are stored; with --to this reduction, none; may "
-        "be repeated");
+        "a column for this reduction; all that are stored, or with --to none; may be repeated");
     add_mode(options, mode_);
     add_worker(options, options_.worker);
   }
@@ -133,7 +132,7 @@ constexpr Example kExamples[] = {
 extern const Command export_table;
 const Command export_table = {
     .name = "export",
-    .summary = "Writes the numbers of a run to a table, or carries them to MLflow and its like",
+    .summary = "Writes the numbers of a run to a table, or carries them to an experiment tracker",
     .details =
         "The suffix of OUT decides the format. There is a row for each step, worker and tensor, a "
         "column for each reduction, and the column value for tensors that are a single number. A "
