@@ -51,6 +51,11 @@ SUITES = [
         f"{BUILD} && tools/venv.sh original && tools/venv.sh moto && {PYTEST} tests/interop",
     ),
     Suite(
+        "exporters",
+        "MLflow, Weights & Biases and OpenTelemetry, with their packages",
+        f"{BUILD} && tools/venv.sh exporters && .venvs/exporters/bin/pytest tests/exporters",
+    ),
+    Suite(
         "native",
         "the installed C++ package and its examples",
         "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
