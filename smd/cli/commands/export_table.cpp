@@ -121,8 +121,7 @@ constexpr Example kExamples[] = {
     {"export runs/first numbers.parquet", "all stored numbers"},
     {"export runs/first loss.csv --regex loss --mode train", "a few of them as text"},
     {"export runs/first norms.arrow --reduction l2 --reduction abs_max", "reductions of choice"},
-    {"export runs/first --to mlflow --set tracking_uri=http://localhost:5000",
-     "carry scalars to MLflow"},
+    {"export runs/first --to mlflow --set experiment=demo", "carry scalars to MLflow"},
     {"export runs/first --to wandb --set project=demo --reduction l2",
      "and norms to Weights & Biases"},
 };
@@ -132,7 +131,7 @@ constexpr Example kExamples[] = {
 extern const Command export_table;
 const Command export_table = {
     .name = "export",
-    .summary = "Writes the numbers of a run to a table, or carries them to an experiment tracker",
+    .summary = "Writes the numbers of a run to a table, or carries them to a tracker",
     .details =
         "The suffix of OUT decides the format. There is a row for each step, worker and tensor, a "
         "column for each reduction, and the column value for tensors that are a single number. A "
