@@ -57,6 +57,12 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return write_run(tmp_path / "run", request.param)
 
 
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store of MLflow for all tests, since making one takes seconds."""
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/store.db"
+
+
 @pytest.fixture(autouse=True)
 def clean_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of the machine's settings reaches the tools."""

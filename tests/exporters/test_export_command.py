@@ -28,16 +28,26 @@ def export(*words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_run_goes_to_mlflow(run, tmp_path):
-    store = f"sqlite:///{tmp_path}/store.db"
+def test_a_run_goes_to_mlflow(run, store):
+    experiment = f"command {run.parent.name}"
     done = export(
         *(run, "--to", "mlflow", "--set", f"tracking_uri={store}", "--set", "run_name=a=b"),
-        *("--reduction", "mean", "--regex", "loss|weight", "--mode", "train"),
+        *(
+            "--set",
+            f"experiment={experiment}",
+            "--reduction",
+            "mean",
+            "--regex",
+            "loss|weight",
+            "--mode",
+            "train",
+        ),
         *("--worker", "worker_1"),
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "carried over to mlflow: 3 steps, 2 names, 6 numbers\n"
-    (found,) = MlflowClient(tracking_uri=store).search_runs(["0"])
+    client = MlflowClient(tracking_uri=store)
+    (found,) = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
     assert found.info.run_name == "a=b"
     assert found.data.metrics == {
         "train/worker_1/scalar/loss": 10.5,
@@ -53,6 +63,7 @@ def test_what_was_carried_over_is_there_for_programs(run, tmp_path):
     assert len(list((tmp_path / "w").rglob("*.wandb"))) == 1
 
 
+@pytest.mark.parametrize("run", ["packed"], indirect=True)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -73,6 +84,7 @@ def test_what_is_wrong_gets_one_message(words, message, run):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("run", ["packed"], indirect=True)
 def test_a_table_is_still_written_wherever_the_file_is_named(run, tmp_path):
     for words in (
         (run, tmp_path / "a.csv", "--regex", "loss"),

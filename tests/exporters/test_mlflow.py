@@ -17,11 +17,6 @@ from smdebug.exporters import mlflow as mlflow_exporter
 from smdebug.exporters.mlflow import MLflowExporter, allowed_name
 
 
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/store.db"
-
-
 @pytest.fixture
 def client(store: str) -> MlflowClient:
     return MlflowClient(tracking_uri=store)
