@@ -56,6 +56,16 @@ SUITES = [
         f"{BUILD} && tools/venv.sh sagemaker && {PYTEST} tests/sagemaker",
     ),
     Suite(
+        "tensorboard",
+        "files for TensorBoard, read by the real one",
+        f"{BUILD} && tools/venv.sh tensorboard && {PYTEST} tests/tensorboard",
+    ),
+    Suite(
+        "exporters",
+        "MLflow, Weights & Biases and OpenTelemetry, with their packages",
+        f"{BUILD} && tools/venv.sh exporters && .venvs/exporters/bin/pytest tests/exporters",
+    ),
+    Suite(
         "native",
         "the installed C++ package and its examples",
         "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",

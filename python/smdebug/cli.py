@@ -16,11 +16,14 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from typing import Any
 
 from smdebug import _core
 from smdebug._core import VERSION
 from smdebug.credentials import botocore_credentials
-from smdebug.exceptions import SMDebugError
+from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugValueError
+from smdebug.exporters import create_exporter
+from smdebug.exporters.recorded import Selection, carry
 from smdebug.frame import Frame
 from smdebug.logger import core_log
 
@@ -72,15 +75,17 @@ def environment(arguments: Sequence[str]) -> int:
 
 
 def export(arguments: Sequence[str]) -> int:
-    """Writes the numbers of a run to a file, in the format of its suffix."""
+    """Writes the numbers of a run to a file, in the format of its suffix, or to another tool."""
     made = parser("export")
     made.add_argument("run")
-    made.add_argument("out")
+    made.add_argument("out", nargs="?")
+    made.add_argument("--to")
+    made.add_argument("--set", action="append", default=[])
     made.add_argument("--regex", action="append")
     made.add_argument("--reduction", action="append")
     made.add_argument("--mode", default="global")
     made.add_argument("--worker")
-    options = made.parse_args(arguments)
+    options = made.parse_intermixed_args(arguments)
     mode = _core.ModeKeys[options.mode.upper()]
     run = os.path.expanduser(options.run)
     # Of what is there now: a run whose workers have not all begun has numbers, too.
@@ -88,6 +93,8 @@ def export(arguments: Sequence[str]) -> int:
     trial = _core.Trial.open(storage, begin=0, end=None, check=False, log=core_log)
     trial.refresh()
     names = trial.tensor_names(mode, None, options.regex, None)
+    if options.to is not None:
+        return export_to(trial, names, mode, options)
     frame = Frame(
         _core.make_frame(
             trial, tensors=names, reductions=options.reduction, mode=mode, worker=options.worker
@@ -100,6 +107,34 @@ def export(arguments: Sequence[str]) -> int:
         print(json.dumps({**about, "tensors": len(names), "columns": frame.columns}))
     else:
         print(f"wrote {options.out}: {len(names)} tensors, {size_bytes} bytes")
+    return WELL
+
+
+def export_to(
+    trial: _core.Trial, names: list[str], mode: _core.ModeKeys, options: argparse.Namespace
+) -> int:
+    """Carries these tensors over to the tool that `--to` names."""
+    settings: dict[str, Any] = dict(setting.split("=", 1) for setting in options.set)
+    for taken, option in (("reductions", "--reduction"), ("include_regex", "--regex")):
+        if taken in settings:
+            raise SMDebugValueError(f"Give {option} instead of --set {taken}=….")
+    settings["reductions"] = options.reduction or ()
+    exporter = create_exporter(options.to, **settings)
+    try:
+        with exporter:
+            carried = carry(trial, exporter, Selection(names, mode, options.worker))
+    except (SMDebugError, OSError):
+        raise
+    except Exception as error:  # whatever the tool's package raises
+        raise SMDebugRuntimeError(f"The exporter '{options.to}' failed: {error}") from error
+    if options.json:
+        about = {"run": trial.place, "to": options.to, "steps": carried.steps}
+        print(json.dumps({**about, "names": carried.names, "numbers": carried.numbers}))
+    else:
+        print(
+            f"carried over to {options.to}: {carried.steps} steps, {carried.names} names, "
+            f"{carried.numbers} numbers"
+        )
     return WELL
 
 

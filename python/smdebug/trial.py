@@ -26,12 +26,11 @@ from smdebug.logger import core_log, get_logger
 from smdebug.tensor import StepState, Tensor, mode_argument, step_argument
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     import numpy as np
 
     from smdebug.diff import Diff
+    from smdebug.exporters import Exporter
+    from smdebug.exporters.recorded import Carried
     from smdebug.frame import Frame
 
 # How long one wait for news takes before the state is looked at again, and how many of them pass
@@ -365,6 +364,31 @@ class Trial:
     def export(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Writes `frame(...)` to a file: .parquet, .arrow, .feather, .csv or .jsonl."""
         self.frame(*args, **kwargs).export(path)
+
+    def export_to(
+        self,
+        exporter: Exporter,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        worker: str | None = None,
+        *,
+        regex: str | Iterable[Any] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Carried:
+        """Carries the run's numbers over to another tool, step by step; see `smdebug.exporters`.
+
+        Single numbers, and the reductions that the exporter was made for; with `regex` only of tensors
+        in which one of the patterns is found. Does not close the exporter.
+        """
+        from smdebug.exporters import Exporter
+        from smdebug.exporters.recorded import Selection, carry
+
+        if not isinstance(exporter, Exporter):
+            raise SMDebugTypeError(f"A run can be carried over by an Exporter, not {exporter!r}.")
+        mode = mode_argument(mode)
+        names = None if regex is None else self.tensor_names(mode=mode, regex=regex)
+        self._refresh()
+        return carry(self._core, exporter, Selection(names, mode, worker, start, end))
 
     def diff(
         self,

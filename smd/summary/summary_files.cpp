@@ -49,7 +49,7 @@ Result<std::string> SummaryFiles::free_path(Mode mode, Step step) const {
   for (int life = 0;; ++life) {
     const std::string writer =
         life == 0 ? options_.writer : fmt::format("{}.{}", options_.writer, life);
-    std::string path = format::summary_file_name(mode, step, writer);
+    std::string path = format::summary_file_name(mode, options_.step.value_or(step), writer);
     const auto found = options_.storage->stat(path);
     if (found.ok()) continue;
     if (found.error().code != ErrorCode::not_found) return found.error();

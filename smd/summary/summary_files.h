@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,8 @@ struct SummaryFilesOptions {
   std::shared_ptr<storage::Storage> storage;  // of the directory that TensorBoard is given
   std::string writer;                         // tells processes apart; part of file names
   bool grows = true;                          // false: files are written whole
+  // In names of files instead of the step of their first record.
+  std::optional<Step> step = {};
   // Where files cannot grow, one is written when so much time has passed or it has this size.
   std::chrono::milliseconds roll_interval{30'000};
   size_t roll_bytes = size_t{8} << 20;

@@ -9,6 +9,7 @@ from typing import Any
 import boards
 import numpy as np
 from smdebug import Hook, ReductionConfig, SaveConfig, modes
+from smdebug.core.writer import FileWriter
 
 
 def record(out: Path, steps: int = 3, **options: Any) -> Hook:
@@ -98,3 +99,16 @@ def test_a_directory_that_cannot_be_used_does_not_harm_the_run(tmp_path, caplog)
     hook.close()
     assert len(list((tmp_path / "run" / "index").rglob("*.json"))) == 3
     assert "the run itself is not harmed" in caplog.text
+
+
+def test_the_file_writer_of_the_original_works(tmp_path):
+    with FileWriter(str(tmp_path), "1_host", step=2, wtype="tensorboard", mode=modes.EVAL) as file:
+        file.write_scalar_summary("a:0", 0.5, global_step=7, timestamp=1.5e9)
+        file.write_histogram_summary(np.arange(10.0), "w", global_step=7)
+        file.write_histogram_summary(np.array([True]), "flags", global_step=7)
+        path = file.name()
+    assert Path(path).is_file()
+    board = boards.read(tmp_path)["EVAL"]
+    assert board["scalars"] == {"a_0": [[7, 1.5e9, 0.5]]}
+    assert board["histograms"]["w"][0]["num"] == 10
+    assert list(board["histograms"]) == ["w"]

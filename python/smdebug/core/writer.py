@@ -44,7 +44,7 @@ class FileWriter:
         self.wtype = wtype
         self.mode = mode
         self._file = _core.StepFile(trial_dir, step, worker)
-        self._summaries = _core.SummaryFile(trial_dir, worker, mode)
+        self._summaries = _core.SummaryFile(trial_dir, worker, mode, step)
         self._has_tensors = False
         self._indexed: bool | None = None
 

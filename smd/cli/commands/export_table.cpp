@@ -2,9 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <span>
 
 #include "smd/base/nearest.h"
 #include "smd/cli/command.h"
+#include "smd/cli/options.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
 #include "smd/trial/frame.h"
@@ -13,6 +15,8 @@ namespace smd::cli::command_list {
 namespace {
 
 constexpr std::string_view kSuffixes[] = {".arrow", ".csv", ".feather", ".jsonl", ".parquet"};
+// As in python/smdebug/exporters.
+constexpr std::string_view kExporters[] = {"mlflow", "opentelemetry", "wandb"};
 
 Status check_file(const std::string& file) {
   const std::filesystem::path path = file;
@@ -32,23 +36,57 @@ Status check_file(const std::string& file) {
   return {};
 }
 
+// OUT, or --to with its settings.
+Status check_destination(const std::string& file, const std::string& to,
+                         std::span<const std::string> settings) {
+  if (to.empty()) {
+    if (!settings.empty()) {
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("--set {} is a setting of an exporter: give its name with --to.",
+                               settings.front())};
+    }
+    if (file.empty()) {
+      return Error{ErrorCode::invalid_argument,
+                   "OUT is required, the file to write, or --to, the tool to carry the run to."};
+    }
+    return check_file(file);
+  }
+  if (!file.empty()) {
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("Give OUT or --to, not both: '{}' is a file and '{}' is no file.", file, to)};
+  }
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.find('=');
+    if (equals == 0 || equals == std::string::npos) {
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("--set takes KEY=VALUE, not '{}'.", setting)};
+    }
+  }
+  return {};
+}
+
 class Export final : public Invocation {
  public:
   explicit Export(CLI::App& options) {
     add_run(options, run_);
-    options.add_option("OUT", file_, "the file to write")->required()->type_name("");
+    options.add_option("OUT", file_, "the file to write")->type_name("");
+    add_choice(options, "--to", to_, kExporters, "carry the numbers to this tool instead");
+    add_list(options, "--set", settings_, "KEY=VALUE",
+             "a setting of the exporter that --to names; may be repeated");
     add_list(options, "--regex", choice_.patterns, "PATTERN",
              "only tensors in whose names this is found; may be repeated");
-    add_list(options, "--reduction", options_.reductions, "NAME",
-             "a column for this reduction; all that are stored; may be repeated");
+    add_list(
+        options, "--reduction", options_.reductions, "NAME",
+        "a column for this reduction; all that are stored, or with --to none; may be repeated");
     add_mode(options, mode_);
     add_worker(options, options_.worker);
   }
 
-  // What can be wrong is found here, quickly; the file is written by python/smdebug/cli.py, as the
-  // libraries for these formats live there.
+  // What can be wrong is found here, quickly; the rest is done by python/smdebug/cli.py, as the
+  // libraries for these formats and tools live there.
   Result<ExitCode> run(const Context& context) override {
-    SMD_RETURN_IF_ERROR(check_file(file_));
+    SMD_RETURN_IF_ERROR(check_destination(file_, to_, settings_));
     SMD_TRY(auto opened, open_trial(run_));
     const std::shared_ptr<Trial> trial = std::move(opened);
     const auto snapshot = trial->snapshot();
@@ -72,6 +110,8 @@ class Export final : public Invocation {
  private:
   std::string run_;
   std::string file_;
+  std::string to_;
+  std::vector<std::string> settings_;
   TensorChoice choice_;
   std::string mode_;
   FrameOptions options_;
@@ -81,6 +121,9 @@ constexpr Example kExamples[] = {
     {"export runs/first numbers.parquet", "all stored numbers"},
     {"export runs/first loss.csv --regex loss --mode train", "a few of them as text"},
     {"export runs/first norms.arrow --reduction l2 --reduction abs_max", "reductions of choice"},
+    {"export runs/first --to mlflow --set experiment=demo", "carry scalars to MLflow"},
+    {"export runs/first --to wandb --set project=demo --reduction l2",
+     "and norms to Weights & Biases"},
 };
 
 }  // namespace
@@ -88,12 +131,14 @@ constexpr Example kExamples[] = {
 extern const Command export_table;
 const Command export_table = {
     .name = "export",
-    .summary = "Writes the numbers of a run to a table: Parquet, Arrow, CSV or JSON lines",
+    .summary = "Writes the numbers of a run to a table, or carries them to a tracker",
     .details =
         "The suffix of OUT decides the format. There is a row for each step, worker and tensor, a "
         "column for each reduction, and the column value for tensors that are a single number. A "
         "reduction that was not stored is computed where the value was saved. The file appears "
-        "when it is complete. Needs Python with the package pyarrow.",
+        "when it is complete. With --to instead of OUT, single numbers and the reductions that are "
+        "asked for go to a tool that draws them: docs/guide/exporters.md names the settings of "
+        "each. Needs Python with the package pyarrow.",
     .examples = kExamples,
     .prepare = [](CLI::App& options) -> std::unique_ptr<Invocation> {
       return std::make_unique<Export>(options);

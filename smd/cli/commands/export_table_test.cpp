@@ -25,6 +25,30 @@ TEST_F(ExportCommand, right_arguments_are_handed_over_to_python) {
                                        "--mode", "train"));
 }
 
+TEST_F(ExportCommand, an_exporter_and_its_settings_are_handed_over) {
+  const std::string uri = "tracking_uri=http://host?a=b";
+  EXPECT_EQ(run({"export", hook, "--to", "mlflow", "--set", uri, "--set", "run_id="}), 0) << err;
+  EXPECT_THAT(handed_over,
+              ElementsAre("export", hook, "--to", "mlflow", "--set", uri, "--set", "run_id="));
+}
+
+TEST_F(ExportCommand, a_file_and_an_exporter_exclude_each_other) {
+  EXPECT_EQ(run({"export", hook, folder + "/out.csv", "--to", "wandb"}), 2);
+  EXPECT_THAT(err, HasSubstr("Give OUT or --to, not both"));
+  EXPECT_EQ(run({"export", hook}), 2);
+  EXPECT_THAT(err, HasSubstr("OUT is required"));
+  EXPECT_EQ(run({"export", hook, folder + "/out.csv", "--set", "project=x"}), 2);
+  EXPECT_THAT(err, HasSubstr("give its name with --to"));
+  EXPECT_EQ(run({"export", hook, "--to", "wandb", "--set", "project"}), 2);
+  EXPECT_THAT(err, HasSubstr("--set takes KEY=VALUE, not 'project'."));
+  EXPECT_EQ(run({"export", hook, "--to", "wandb", "--set", "=x"}), 2);
+  EXPECT_EQ(run({"export", hook, "--to", "mlfow"}), 2);
+  EXPECT_THAT(err, HasSubstr("Did you mean 'mlflow'?"));
+  EXPECT_EQ(run({"export", hook, "--to", "mlflow", "--regex", "nothing"}), 2);
+  EXPECT_THAT(err, HasSubstr("None of the 7 tensors of the run fits"));
+  EXPECT_THAT(handed_over, IsEmpty());
+}
+
 TEST_F(ExportCommand, wrong_ones_are_refused_before) {
   const std::string file = folder + "/out.csv";
   EXPECT_EQ(run({"export", hook, folder + "/out.parqet"}), 2);
@@ -39,7 +63,6 @@ TEST_F(ExportCommand, wrong_ones_are_refused_before) {
   EXPECT_THAT(err, HasSubstr("Did you mean 'mean'?"));
   EXPECT_EQ(run({"export", hook, file, "--worker", "worker_9"}), 2);
   EXPECT_THAT(err, HasSubstr("Did you mean 'worker_0'?"));
-  EXPECT_EQ(run({"export", hook}), 2);
   EXPECT_THAT(handed_over, IsEmpty());
 }
 
