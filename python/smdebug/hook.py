@@ -131,7 +131,7 @@ class BaseHook:
         durable: str = "off",
         layout: str | None = None,
         max_queue_bytes: int | None = None,
-        exporters: Iterable[Exporter] = (),
+        exporters: Exporter | Iterable[Exporter] = (),
     ) -> None:
         if out_dir is None:
             raise RuntimeError(
@@ -172,11 +172,11 @@ class BaseHook:
         self._adopt(_core.Hook.from_json(path, self._plumbing(manager)), manager)
         return self
 
-    def _feeding(self, exporters: Iterable[Exporter]) -> dict[str, Any]:
-        exporters = exporters if isinstance(exporters, Exporter) else tuple(exporters)
-        if not exporters:
+    def _feeding(self, exporters: Exporter | Iterable[Exporter]) -> dict[str, Any]:
+        chosen = (exporters,) if isinstance(exporters, Exporter) else tuple(exporters)
+        if not chosen:
             return {}
-        self._export_thread = ExportThread(exporters)
+        self._export_thread = ExportThread(chosen)
         return {"feed": self._export_thread.feed}
 
     def _make_manager(self) -> CollectionManager:

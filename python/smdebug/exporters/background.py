@@ -21,7 +21,7 @@ class ExportThread:
     """Calls exporters step by step. Training never waits for them, and their failures end only them."""
 
     def __init__(self, exporters: Iterable[Exporter]) -> None:
-        self._exporters = [exporters] if isinstance(exporters, Exporter) else list(exporters)
+        self._exporters: list[Exporter] = list(exporters)
         for exporter in self._exporters:
             if not isinstance(exporter, Exporter):
                 raise SMDebugTypeError(
@@ -50,7 +50,7 @@ class ExportThread:
 
     def _run(self) -> None:
         while not self.feed.ended:
-            fed = self.feed.take(_POLL_SECS)
+            fed: Any = self.feed.take(_POLL_SECS)
             if fed is None:
                 continue
             for exporter in list(self._exporters):
