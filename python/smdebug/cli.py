@@ -28,6 +28,47 @@ WELL = 0
 USAGE = 2
 INTERRUPTED = 130
 
+# The variables that steer smdebug, but for secrets; docs/reference/environment.md explains them.
+VARIABLES = (
+    "USE_SMDEBUG",
+    "SMDEBUG_CONFIG_FILE_PATH",
+    "TENSORBOARD_CONFIG_FILE_PATH",
+    "CHECKPOINT_CONFIG_FILE_PATH",
+    "SAGEMAKER_METRICS_DIRECTORY",
+    "TRAINING_JOB_NAME",
+    "SMDEBUG_LAYOUT",
+    "SMDEBUG_STRICT",
+    "SMDEBUG_SPOOL_DIR",
+    "SMDEBUG_SPOOL_DRAIN_SECS",
+    "SMDEBUG_SPOOL_MAX_BYTES",
+    "RANK",
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "SLURM_PROCID",
+    "SLURM_NTASKS",
+    "SMDEBUG_TRAINING_END_DELAY_REFRESH",
+    "TRAINING_END_DELAY_REFRESH",
+    "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW",
+    "INCOMPLETE_STEP_WAIT_WINDOW",
+    "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT",
+    "MISSING_EVENT_FILE_RETRY_LIMIT",
+    "SMDEBUG_LOG_LEVEL",
+    "SMDEBUG_LOG_CONTEXT",
+    "SMDEBUG_LOG_ALL_TO_STDOUT",
+    "SMDEBUG_LOG_PATH",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_CA_BUNDLE",
+    "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE",
+    "rule_stop_grace_time_secs",
+)
+
 # What a report of a problem should name.
 PACKAGES = ("numpy", "torch", "tensorflow", "mxnet", "xgboost", "pandas", "pyarrow", "ml_dtypes")
 
@@ -52,7 +93,7 @@ def versions() -> dict[str, str]:
 
 
 def environment(arguments: Sequence[str]) -> int:
-    """Prints the versions of Python, of smdebug and of the packages it works with."""
+    """Prints versions of Python, smdebug and its packages, and the variables that are set."""
     options = parser("environment").parse_args(arguments)
     about = {
         "smdebug": VERSION,
@@ -61,10 +102,11 @@ def environment(arguments: Sequence[str]) -> int:
         "executable": sys.executable,
     }
     packages = versions()
+    variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     if options.json:
-        print(json.dumps({**about, "packages": packages}))
+        print(json.dumps({**about, "packages": packages, "variables": variables}))
         return WELL
-    rows = {**about, **packages}
+    rows = {**about, **packages, **variables}
     width = max(map(len, rows))
     for name, value in rows.items():
         print(f"{name:{width}}  {value}")

@@ -216,6 +216,19 @@ TEST_F(WriterTest, closing_an_unused_writer_starts_no_thread) {
   EXPECT_EQ(writer.committed_steps(), 0);
 }
 
+TEST_F(WriterTest, what_was_handed_over_can_be_waited_for) {
+  std::latch gate(1);
+  probe->gate = &gate;
+  Writer writer = make();
+  EXPECT_TRUE(writer.wait_until_written(std::chrono::milliseconds(0))) << "nothing to wait for";
+  writer.begin_step(step_info(0));
+  writer.end_step();
+  EXPECT_FALSE(writer.wait_until_written(std::chrono::milliseconds(1)));
+  gate.count_down();
+  EXPECT_TRUE(writer.wait_until_written(std::chrono::minutes(1)));
+  EXPECT_EQ(probe->steps, 1);
+}
+
 class WriterOutputs : public WriterTest {
  protected:
   std::shared_ptr<ProbeOutput::Seen> seen = std::make_shared<ProbeOutput::Seen>();
