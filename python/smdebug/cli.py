@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
-from smdebug import _core
+from smdebug import _core, sagemaker_local
 from smdebug._core import VERSION
 from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import SMDebugError
@@ -145,9 +145,26 @@ def export(arguments: Sequence[str]) -> int:
     return WELL
 
 
+def sagemaker_local_command(arguments: Sequence[str]) -> int:
+    """Runs a script as a training job of SageMaker would; its exit code."""
+    made = parser("sagemaker-local")
+    made.add_argument("--root", default="sagemaker-local")
+    made.add_argument("--config", action="append", default=[])
+    made.add_argument("script")
+    made.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = made.parse_args(arguments)
+    found = sagemaker_local.run(options.root, options.config, options.script, options.arguments)
+    if options.json:
+        print(json.dumps(found))
+    else:
+        sagemaker_local.show(found)
+    return found["exit_code"]
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "environment": environment,
     "export": export,
+    "sagemaker-local": sagemaker_local_command,
 }
 
 
