@@ -6,6 +6,7 @@
 #include <atomic>
 #include <latch>
 #include <numeric>
+#include <thread>
 
 #include "smd/format/event.h"
 #include "smd/format/index.h"
@@ -69,9 +70,11 @@ class ProbeOutput final : public ScalarOutput {
   struct Seen {
     std::vector<std::string> lines;  // writer thread until the writer is closed
     bool fails = false;
+    std::thread::id thread;
   };
   explicit ProbeOutput(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
   Status scalar(const StepInfo& step, const SavedScalar& scalar) override {
+    seen_->thread = std::this_thread::get_id();
     seen_->lines.push_back(std::to_string(step.step) + " " + std::string(scalar.name));
     return {};
   }
@@ -254,6 +257,7 @@ TEST_F(WriterOutputs, get_each_scalar_with_its_step) {
   ASSERT_TRUE(writer.close().ok());
   EXPECT_THAT(seen->lines, testing::ElementsAre("0 x", "end", "1 x", "end", "close"));
   EXPECT_FALSE(writer.take_output_error().has_value());
+  EXPECT_NE(seen->thread, std::this_thread::get_id()) << "the training thread does not wait for it";
 }
 
 TEST_F(WriterOutputs, that_fail_do_not_harm_the_run) {

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from container import ROOT
 from smdebug import cli
 
 PAGE = (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8")
