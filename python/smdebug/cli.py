@@ -106,10 +106,12 @@ def environment(arguments: Sequence[str]) -> int:
     if options.json:
         print(json.dumps({**about, "packages": packages, "variables": variables}))
         return WELL
-    rows = {**about, **packages, **variables}
+    rows = {**about, **packages}
     width = max(map(len, rows))
     for name, value in rows.items():
         print(f"{name:{width}}  {value}")
+    for name, value in variables.items():
+        print(f"{name}={value}")
     return WELL
 
 

@@ -101,7 +101,7 @@ def read_request(source: str) -> dict[str, Any]:
     for key in (*PLACES, "HyperParameters", "Environment", "ResourceConfig"):
         if not isinstance(document.get(key, {}), dict):
             raise SMDebugValueError(f"{key} must be a JSON object: {name}")
-    channels = document.get("InputDataConfig", [])
+    channels: Any = document.get("InputDataConfig", [])
     if not isinstance(channels, list) or not all(
         isinstance(c, dict) and isinstance(c.get("ChannelName"), str) for c in channels
     ):
