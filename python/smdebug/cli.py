@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
-from smdebug import _core
+from smdebug import _core, sagemaker_local
 from smdebug._core import VERSION
 from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugValueError
@@ -30,6 +30,47 @@ from smdebug.logger import core_log
 WELL = 0
 USAGE = 2
 INTERRUPTED = 130
+
+# The variables that steer smdebug, but for secrets; docs/reference/environment.md explains them.
+VARIABLES = (
+    "USE_SMDEBUG",
+    "SMDEBUG_CONFIG_FILE_PATH",
+    "TENSORBOARD_CONFIG_FILE_PATH",
+    "CHECKPOINT_CONFIG_FILE_PATH",
+    "SAGEMAKER_METRICS_DIRECTORY",
+    "TRAINING_JOB_NAME",
+    "SMDEBUG_LAYOUT",
+    "SMDEBUG_STRICT",
+    "SMDEBUG_SPOOL_DIR",
+    "SMDEBUG_SPOOL_DRAIN_SECS",
+    "SMDEBUG_SPOOL_MAX_BYTES",
+    "RANK",
+    "WORLD_SIZE",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "SLURM_PROCID",
+    "SLURM_NTASKS",
+    "SMDEBUG_TRAINING_END_DELAY_REFRESH",
+    "TRAINING_END_DELAY_REFRESH",
+    "SMDEBUG_INCOMPLETE_STEP_WAIT_WINDOW",
+    "INCOMPLETE_STEP_WAIT_WINDOW",
+    "SMDEBUG_MISSING_EVENT_FILE_RETRY_LIMIT",
+    "MISSING_EVENT_FILE_RETRY_LIMIT",
+    "SMDEBUG_LOG_LEVEL",
+    "SMDEBUG_LOG_CONTEXT",
+    "SMDEBUG_LOG_ALL_TO_STDOUT",
+    "SMDEBUG_LOG_PATH",
+    "AWS_PROFILE",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_CA_BUNDLE",
+    "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE",
+    "rule_stop_grace_time_secs",
+)
 
 # What a report of a problem should name.
 PACKAGES = ("numpy", "torch", "tensorflow", "mxnet", "xgboost", "pandas", "pyarrow", "ml_dtypes")
@@ -55,7 +96,7 @@ def versions() -> dict[str, str]:
 
 
 def environment(arguments: Sequence[str]) -> int:
-    """Prints the versions of Python, of smdebug and of the packages it works with."""
+    """Prints versions of Python, smdebug and its packages, and the variables that are set."""
     options = parser("environment").parse_args(arguments)
     about = {
         "smdebug": VERSION,
@@ -64,13 +105,16 @@ def environment(arguments: Sequence[str]) -> int:
         "executable": sys.executable,
     }
     packages = versions()
+    variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     if options.json:
-        print(json.dumps({**about, "packages": packages}))
+        print(json.dumps({**about, "packages": packages, "variables": variables}))
         return WELL
     rows = {**about, **packages}
     width = max(map(len, rows))
     for name, value in rows.items():
         print(f"{name:{width}}  {value}")
+    for name, value in variables.items():
+        print(f"{name}={value}")
     return WELL
 
 
@@ -138,9 +182,26 @@ def export_to(
     return WELL
 
 
+def sagemaker_local_command(arguments: Sequence[str]) -> int:
+    """Runs a script as a training job of SageMaker would; its exit code."""
+    made = parser("sagemaker-local")
+    made.add_argument("--root", default="sagemaker-local")
+    made.add_argument("--config", action="append", default=[])
+    made.add_argument("script")
+    made.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = made.parse_args(arguments)
+    found = sagemaker_local.run(options.root, options.config, options.script, options.arguments)
+    if options.json:
+        print(json.dumps(found))
+    else:
+        sagemaker_local.show(found)
+    return found["exit_code"]
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "environment": environment,
     "export": export,
+    "sagemaker-local": sagemaker_local_command,
 }
 
 

@@ -31,6 +31,8 @@ constexpr std::string_view kWhenNan = "smdebug/when_nan";
 constexpr int kStateShare = 100;
 // While its files change, it may be more.
 constexpr int kStirredShare = 10;
+// A checkpoint waits so long for the steps before it, which takes milliseconds unless a disk hangs.
+constexpr std::chrono::milliseconds kCheckpointPatience{5000};
 // The platform refuses metrics that are older than this, or further ahead.
 constexpr double kOldestMetricSecs = 14 * 86400;
 constexpr double kNewestMetricSecs = 2 * 3600;
@@ -301,6 +303,12 @@ Status Hook::prepare() {
   return {};
 }
 
+void Hook::set_mode(Mode mode) {
+  step_clock_.set_mode(mode);
+  // Often a checkpoint was just made, and a long evaluation begins.
+  if (resume_file_ && recording_ && fork_guard_.in_owner()) save_resume_state();
+}
+
 Status Hook::check_usable() const {
   if (!closed_) return {};
   return Error{ErrorCode::closed, "The hook is closed: nothing can be saved any more."};
@@ -354,6 +362,7 @@ Status Hook::end_step() {
   SMD_RETURN_IF_ERROR(check_usable());
   if (!is_recording()) return {};
   finish_step();
+  if (resume_file_) save_resume_state();
   step_ended_ = step_clock_.started();
   saving_ = false;
   watching_ = false;
@@ -427,17 +436,30 @@ ResumeState Hook::resume_state() const {
 
 void Hook::save_resume_state() {
   if (!step_clock_.started()) return;
+  look_at_checkpoints();
+  if (!checkpoint_waits_ || step_open_) return;
+  checkpoint_waits_ = false;
+  if (writer_) (void)writer_->wait_until_written(kCheckpointPatience);
+}
+
+void Hook::look_at_checkpoints() {
   // A look may have to wait; what it finds belongs to the step that touched it.
   if (resume_file_->stirred()) stirred_state_ = resume_state();
   const auto begun = options_.clock->now();
   if (begun < (stirred_state_ ? next_stirred_look_ : next_state_look_)) return;
   const ResumeState state = stirred_state_ ? *std::exchange(stirred_state_, {}) : resume_state();
-  if (Status saved = resume_file_->update(state); !saved.ok()) {
+  auto saved = resume_file_->update(state);
+  if (saved.ok()) {
+    checkpoint_waits_ = checkpoint_waits_ || *saved;
+  } else {
     (void)guard_.handle("Saving the state for a restart", std::move(saved.error()));
   }
   const auto done = options_.clock->now();
-  next_stirred_look_ = done + kStirredShare * (done - begun);
-  next_state_look_ = done + kStateShare * (done - begun);
+  // One look that was slow by chance, because another process ran, must not delay the next for
+  // long.
+  look_cost_ = std::min(done - begun, 2 * look_cost_);
+  next_stirred_look_ = done + kStirredShare * look_cost_;
+  next_state_look_ = done + kStateShare * look_cost_;
 }
 
 void Hook::report_writer_error() {

@@ -2,7 +2,8 @@
 
 // Records a training job: counts its steps, decides what is saved, snapshots or reduces tensors and
 // hands them to the writer thread. Used by one thread at a time (the training thread), which it
-// never makes wait for a file. Does nothing in forked children.
+// never makes wait for a file; only a checkpoint of a resumable job waits for the steps before it.
+// Does nothing in forked children.
 //
 // Errors in what the caller passes come back; failures of ours never do: they are logged once, and
 // recording goes on or stops (see guard.h). In strict mode they come back, too.
@@ -104,7 +105,7 @@ class Hook final {
   }
 
   // The mode of the steps that begin from now on.
-  void set_mode(Mode mode) { step_clock_.set_mode(mode); }
+  void set_mode(Mode mode);
   Mode mode() const { return step_clock_.mode(); }
 
   // Ends the current step and begins the next. Costs one comparison when nothing is to be saved.
@@ -180,8 +181,9 @@ class Hook final {
   void finish_step();
   void open_step();
   void export_collections();
-  // If there is a new checkpoint.
+  // If there is a new checkpoint: it must not be found without the steps that led to it.
   void save_resume_state();
+  void look_at_checkpoints();
   ResumeState resume_state() const;
   void report_writer_error();
   Status close_spool();
@@ -241,6 +243,8 @@ class Hook final {
   // When to look at the checkpoints for a reason, and without one.
   std::chrono::steady_clock::time_point next_stirred_look_{};
   std::chrono::steady_clock::time_point next_state_look_{};
+  std::chrono::steady_clock::duration look_cost_ = std::chrono::milliseconds(1);
+  bool checkpoint_waits_ = false;             // for the steps before it to be written
   std::optional<ResumeState> stirred_state_;  // when the checkpoints were last touched
 
   ScalarBoard scalars_;

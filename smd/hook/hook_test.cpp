@@ -721,12 +721,12 @@ TEST_F(ManagedJob, the_tensorboard_folder_comes_from_the_file_then_from_the_conf
 TEST_F(ManagedJob, a_state_belongs_to_the_step_that_wrote_the_checkpoint) {
   std::filesystem::create_directories(folder + "/checkpoints");
   std::ofstream(folder + "/config.json") << R"({"LocalPath": ")" << folder << R"(/checkpoints"})";
-  // Each look takes a second, so the next one is due ten seconds later.
+  // Each look takes a millisecond, so the next one is due ten milliseconds later.
   class SlowClock final : public Clock {
    public:
     double unix_secs() const override { return 1600000000; }
     std::chrono::steady_clock::time_point now() const override {
-      return std::chrono::steady_clock::time_point(std::chrono::seconds(calls_++));
+      return std::chrono::steady_clock::time_point(std::chrono::milliseconds(calls_++));
     }
 
    private:

@@ -143,13 +143,13 @@ Status ResumeFile::append(const ResumeState& state) const {
   return {};
 }
 
-Status ResumeFile::update(const ResumeState& state) {
+Result<bool> ResumeFile::update(const ResumeState& state) {
   watch_.enter();
   std::vector<Entry> now = look();
-  if (now.empty() || now == seen_) return {};
+  if (now.empty() || now == seen_) return false;
   SMD_RETURN_IF_ERROR(append(state));
   seen_ = std::move(now);
-  return {};
+  return true;
 }
 
 Result<std::optional<std::string>> checkpoint_folder(const std::string& config_path) {

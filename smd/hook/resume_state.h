@@ -44,9 +44,9 @@ class ResumeFile final {
   bool has_new_checkpoint();
   // Appends `state`.
   Status append(const ResumeState& state) const;
-  // Appends `state` if there is a new checkpoint. After an error the checkpoint still counts as
-  // new.
-  Status update(const ResumeState& state);
+  // Appends `state` if there is a new checkpoint, and says whether there was one. After an error
+  // the checkpoint still counts as new.
+  Result<bool> update(const ResumeState& state);
 
  private:
   using Entry = std::tuple<std::string, int64_t, int64_t>;  // path, size, mtime_ns

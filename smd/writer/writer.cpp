@@ -38,7 +38,7 @@ struct Writer::Shared {
   std::optional<Error> output_error;
   int64_t lost_steps = 0;
   int64_t committed_steps = 0;
-  uint64_t progress = 0;
+  uint64_t progress = 0;  // batches dealt with
   bool finished = false;
 
   void report(Error error) {
@@ -209,6 +209,7 @@ void Writer::flush() {
   Batch full = std::exchange(batch_, Batch(pool_));
   const auto wait = stalled_ ? std::chrono::milliseconds(0) : options_.max_wait;
   if (shared_->queue.push(std::move(full), weight, wait)) {
+    ++handed_over_;
     stalled_ = false;
     return;
   }
@@ -335,6 +336,12 @@ void Writer::put(std::string_view path, std::string_view content) {
 void Writer::end_job(const JobEnd& end) {
   batch_.add(EndJob{end});
   flush();
+}
+
+bool Writer::wait_until_written(std::chrono::milliseconds most) {
+  flush();
+  std::unique_lock lock(shared_->mutex);
+  return shared_->changed.wait_for(lock, most, [&] { return shared_->progress >= handed_over_; });
 }
 
 std::optional<Error> Writer::take_error() {

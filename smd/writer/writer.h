@@ -56,6 +56,9 @@ class Writer final {
   void put(std::string_view path, std::string_view content);
   void end_job(const JobEnd& end);
 
+  // Waits until everything handed over so far has been dealt with; false: not within `most`.
+  bool wait_until_written(std::chrono::milliseconds most);
+
   // An error that happened since the last call: what failed first and what was lost.
   std::optional<Error> take_error();
 
@@ -84,8 +87,9 @@ class Writer final {
   Batch batch_;
   std::shared_ptr<Shared> shared_;
   bool started_ = false;
-  bool dropping_ = false;  // the open step lost a batch: its rest is of no use
-  bool stalled_ = false;   // the last batch found no room: do not wait again until one does
+  uint64_t handed_over_ = 0;  // batches
+  bool dropping_ = false;     // the open step lost a batch: its rest is of no use
+  bool stalled_ = false;      // the last batch found no room: do not wait again until one does
 };
 
 }  // namespace smd

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <latch>
 #include <numeric>
+#include <thread>
 
 #include "smd/format/event.h"
 #include "smd/format/index.h"
@@ -69,9 +70,11 @@ class ProbeOutput final : public Output {
   struct Seen {
     std::vector<std::string> lines;  // writer thread until the writer is closed
     bool fails = false;
+    std::thread::id thread;
   };
   explicit ProbeOutput(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
   Status scalar(const StepInfo& step, const SavedScalar& scalar) override {
+    seen_->thread = std::this_thread::get_id();
     seen_->lines.push_back(std::to_string(step.step) + " " + std::string(scalar.name));
     return {};
   }
@@ -216,6 +219,19 @@ TEST_F(WriterTest, closing_an_unused_writer_starts_no_thread) {
   EXPECT_EQ(writer.committed_steps(), 0);
 }
 
+TEST_F(WriterTest, what_was_handed_over_can_be_waited_for) {
+  std::latch gate(1);
+  probe->gate = &gate;
+  Writer writer = make();
+  EXPECT_TRUE(writer.wait_until_written(std::chrono::milliseconds(0))) << "nothing to wait for";
+  writer.begin_step(step_info(0));
+  writer.end_step();
+  EXPECT_FALSE(writer.wait_until_written(std::chrono::milliseconds(1)));
+  gate.count_down();
+  EXPECT_TRUE(writer.wait_until_written(std::chrono::minutes(1)));
+  EXPECT_EQ(probe->steps, 1);
+}
+
 class WriterOutputs : public WriterTest {
  protected:
   std::shared_ptr<ProbeOutput::Seen> seen = std::make_shared<ProbeOutput::Seen>();
@@ -241,6 +257,7 @@ TEST_F(WriterOutputs, get_each_scalar_with_its_step) {
   ASSERT_TRUE(writer.close().ok());
   EXPECT_THAT(seen->lines, testing::ElementsAre("0 x", "end", "1 x", "end", "close"));
   EXPECT_FALSE(writer.take_output_error().has_value());
+  EXPECT_NE(seen->thread, std::this_thread::get_id()) << "the training thread does not wait for it";
 }
 
 TEST_F(WriterOutputs, that_fail_do_not_harm_the_run) {

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import smdebug
+from container import ROOT
 from smdebug import singleton
 
-ROOT = Path(__file__).resolve().parents[2]
 SDK = ROOT / ".venvs/sagemaker/bin/python"
 OURS = (
     "SMDEBUG_",

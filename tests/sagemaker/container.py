@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     "DebugHookConfig": ("debughookconfig.json", "SMDEBUG_CONFIG_FILE_PATH"),
     "TensorBoardOutputConfig": ("tensorboardoutputconfig.json", "TENSORBOARD_CONFIG_FILE_PATH"),
