@@ -36,10 +36,15 @@ MODULES: dict[str, Module] = {
     "format": Module(("types", "tensor"), "records, index and file names: bytes, no files"),
     "config": Module(("types", "reduce"), "save, reduction and hook configuration; environment"),
     "collection": Module(("config",), "named groups of tensors and the matching of names"),
+    "packed": Module(
+        ("format", "storage"), "packed segments as files: how they are read and committed"
+    ),
     "writer": Module(("format", "storage"), "queue, writer thread, claim; one sink per layout"),
-    "hook": Module(("collection", "writer"), "step clock, save plan, NaN watch, guard, facade"),
+    "hook": Module(
+        ("collection", "writer", "packed"), "step clock, save plan, NaN watch, guard, facade"
+    ),
     "trial": Module(
-        ("format", "storage", "collection"),
+        ("packed", "collection"),
         "a run read back: snapshots, step states, values, damage; one source per layout",
     ),
     "native": Module(

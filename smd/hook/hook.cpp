@@ -81,19 +81,24 @@ Hook::~Hook() {
 Status Hook::initialize() {
   HookConfig& config = options_.config;
   SMD_RETURN_IF_ERROR(options_.environment.strict());
+  Destination place{.storage = storage_, .spool = nullptr, .remote = nullptr};
   if (!storage_) {
-    SMD_TRY(Destination place,
+    SMD_TRY(place,
             open_destination(config.out_dir, {.environment = options_.environment,
                                               .s3 = options_.s3,
                                               .writes = !config.dry_run}));
-    storage_ = std::move(place.storage);
-    spool_ = std::move(place.spool);
+    storage_ = place.storage;
+    spool_ = place.spool;
   }
   SMD_RETURN_IF_ERROR(check_unfinished(*storage_, *options_.log));
   if (!config.layout) {
     SMD_TRY(config.layout, options_.environment.layout());
   }
-  if (!config.dry_run) SMD_RETURN_IF_ERROR(check_layout({storage_, spool_}, *config.layout));
+  if (!config.dry_run) SMD_RETURN_IF_ERROR(check_layout(place, *config.layout));
+  if (config.layout == RunLayout::packed) {
+    SMD_TRY(segment_secs_, options_.environment.segment_secs());
+    least_micros_ = newest_incarnation(place) + 1;
+  }
 
   std::vector<std::string>& include = plan_options_.include_collections;
   for (const std::string& name : config.include_collections) add_unique(include, name);
@@ -204,6 +209,10 @@ std::unique_ptr<Sink> Hook::make_sink(Durability durable) const {
                         .worker = worker,
                         .exclusive = exclusive,
                         .durable = durable,
+                        .spooled = spool_ != nullptr,
+                        .max_segment_age = std::chrono::milliseconds(
+                            static_cast<int64_t>(segment_secs_ * 1000)),
+                        .least_micros = least_micros_,
                         .clock = options_.clock});
   }
   return original_sink(

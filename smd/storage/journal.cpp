@@ -144,7 +144,7 @@ Result<std::vector<JournalEntry>> Journal::read_new(bool beyond_head) {
     SMD_RETURN_IF_ERROR(load_head());
     SMD_TRY(found, entries_of_head());
     if (!found && look == kMostLooks) {
-      return about({ErrorCode::not_found, "A snapshot that HEAD names is missing."}, head_path());
+      return about({ErrorCode::corrupt, "A snapshot that HEAD names is missing."}, head_path());
     }
     if (!found) version_.clear();
   }
@@ -165,16 +165,22 @@ Result<uint64_t> Journal::commit(Commit entry) {
   SMD_RETURN_IF_ERROR(check_storage());
   SMD_RETURN_IF_ERROR(load_or_make_head());
   if (entry.again) {
-    SMD_TRY(const auto fresh, read_new(true));
-    for (const JournalEntry& one : fresh) numbers_.emplace(one.id, one.number);
-    if (const auto known = numbers_.find(entry.id); known != numbers_.end()) {
-      SMD_RETURN_IF_ERROR(advance_head(known->second));
-      return known->second;
-    }
+    SMD_TRY(const auto known, find(entry.id));
+    if (known) return *known;
   }
   SMD_TRY(const uint64_t number, claim(entry));
   SMD_RETURN_IF_ERROR(advance_head(number));
   return number;
+}
+
+Result<std::optional<uint64_t>> Journal::find(const std::string& id) {
+  SMD_RETURN_IF_ERROR(load_or_make_head());
+  SMD_TRY(const auto fresh, read_new(true));
+  for (const JournalEntry& entry : fresh) numbers_.emplace(entry.id, entry.number);
+  const auto known = numbers_.find(id);
+  if (known == numbers_.end()) return std::optional<uint64_t>();
+  SMD_RETURN_IF_ERROR(advance_head(known->second));
+  return std::optional(known->second);
 }
 
 // A number is tried only if the one before is known to be taken, so there are no gaps.

@@ -56,6 +56,10 @@ class Journal final {
   // `again`. unsupported: the storage has no conditional writes.
   Result<uint64_t> commit(Commit entry);
 
+  // The number under which this was committed, by whomever; HEAD holds it when this returns.
+  // nullopt: it was not.
+  Result<std::optional<uint64_t>> find(const std::string& id);
+
   // unsupported: the storage does not know conditional writes, or ignores the conditions.
   Status check_storage();
 
@@ -89,7 +93,7 @@ class Journal final {
   bool opened_ = false;              // entries beyond HEAD were looked for
   bool checked_ = false;             // the storage knows conditional writes
   std::map<uint64_t, JournalEntry> beyond_;  // known entries that HEAD, as it was seen, lacks
-  std::map<std::string, uint64_t> numbers_;  // of entries by their ids, as far as `again` looked
+  std::map<std::string, uint64_t> numbers_;  // of entries by their ids, as far as find() looked
 };
 
 }  // namespace smd::storage
