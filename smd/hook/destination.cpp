@@ -33,7 +33,7 @@ Result<Destination> open_destination(std::string_view out_dir, DestinationOption
   return Destination{.storage = spool, .spool = spool, .remote = place};
 }
 
-Status check_unfinished(storage::Storage& storage, Log& log) {
+Result<bool> check_unfinished(storage::Storage& storage, Log& log) {
   const auto marker = storage::read_all(storage, format::kEndMarker);
   if (marker.ok()) {
     return Error{
@@ -43,12 +43,12 @@ Status check_unfinished(storage::Storage& storage, Log& log) {
                     storage.name())};
   }
   switch (marker.error().code) {
-    case ErrorCode::not_found: return {};
+    case ErrorCode::not_found: return true;
     case ErrorCode::invalid_argument: return marker.error();
     default:
       log.warning(fmt::format("It is not known whether {} holds a finished job. {}", storage.name(),
                               marker.error().message));
-      return {};
+      return false;
   }
 }
 

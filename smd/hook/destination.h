@@ -32,11 +32,12 @@ struct DestinationOptions {
 Result<Destination> open_destination(std::string_view out_dir, DestinationOptions options);
 
 // closed: the place holds a finished job. invalid_argument: it cannot be used, because of a wrong
-// bucket or wrong keys. A place that cannot be reached at the moment is one line in the log.
-Status check_unfinished(storage::Storage& storage, Log& log);
+// bucket or wrong keys. False: the place cannot be reached at the moment, which is one line in the
+// log.
+Result<bool> check_unfinished(storage::Storage& storage, Log& log);
 // Error if steps of this layout cannot be recorded here: the place holds steps of the other layout,
-// or it is an object store without the conditional writes that packed runs need. What cannot be
-// reached at the moment is not looked at.
+// or it is an object store without the conditional writes that packed runs need. A place that cannot
+// be reached passes.
 Status check_layout(const Destination& place, RunLayout layout);
 // The microseconds in the newest name of a writer of the packed run that is there; 0: none is known.
 uint64_t newest_incarnation(const Destination& place);

@@ -90,14 +90,16 @@ Status Hook::initialize() {
     storage_ = place.storage;
     spool_ = place.spool;
   }
-  SMD_RETURN_IF_ERROR(check_unfinished(*storage_, *options_.log));
+  SMD_TRY(const bool reached, check_unfinished(*storage_, *options_.log));
   if (!config.layout) {
     SMD_TRY(config.layout, options_.environment.layout());
   }
-  if (!config.dry_run) SMD_RETURN_IF_ERROR(check_layout(place, *config.layout));
   if (config.layout == RunLayout::packed) {
     SMD_TRY(segment_secs_, options_.environment.segment_secs());
-    least_micros_ = newest_incarnation(place) + 1;
+  }
+  if (reached && !config.dry_run) {  // whoever does not answer now would make us wait again
+    SMD_RETURN_IF_ERROR(check_layout(place, *config.layout));
+    if (config.layout == RunLayout::packed) least_micros_ = newest_incarnation(place) + 1;
   }
 
   std::vector<std::string>& include = plan_options_.include_collections;

@@ -17,10 +17,7 @@ constexpr int kMostLooks = 16;
 
 Error no_conditions(const Storage& storage) {
   return {ErrorCode::unsupported,
-          fmt::format("The store ignores the conditions of conditional writes (If-None-Match, "
-                      "If-Match), without which writers would overwrite each other; record with "
-                      "layout='original': {}",
-                      storage.name())};
+          fmt::format("This one ignores the conditions: {}", storage.name())};
 }
 
 }  // namespace
@@ -42,6 +39,18 @@ Error Journal::about(const Error& error, std::string_view path) const {
 
 Status Journal::check_storage() {
   if (checked_) return {};
+  if (Status heeds = check_conditions(); !heeds.ok()) {
+    if (heeds.error().code != ErrorCode::unsupported) return heeds;
+    return Error{ErrorCode::unsupported,
+                 fmt::format("layout='packed' needs a store with conditional writes "
+                             "(If-None-Match, If-Match); record with layout='original'. {}",
+                             heeds.error().message)};
+  }
+  checked_ = true;
+  return {};
+}
+
+Status Journal::check_conditions() {
   const std::string path = options_.root + "/conditional";
   const ByteSpan content = as_bytes("Shows whether the store heeds the conditions of writes.\n");
   // Two writers that may each make the file only if it is absent: one of them must be refused. The
@@ -52,9 +61,7 @@ Status Journal::check_storage() {
   }
   if (made) return no_conditions(*storage_);
   SMD_TRY(const auto replaced, storage_->replace(path, content, "\"00000000000000000000000000000000\""));
-  if (replaced) return no_conditions(*storage_);
-  checked_ = true;
-  return {};
+  return replaced ? Status(no_conditions(*storage_)) : Status();
 }
 
 Status Journal::load_head() {

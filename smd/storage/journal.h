@@ -66,6 +66,7 @@ class Journal final {
   std::string head_path() const { return options_.root + "/HEAD"; }
 
  private:
+  Status check_conditions();
   std::string entry_path(uint64_t number) const;
   std::string snapshot_path(const JournalSnapshot& snapshot) const;
   // Reads HEAD if it has changed. not_found: there is none.

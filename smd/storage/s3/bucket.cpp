@@ -28,6 +28,8 @@ std::optional<uint64_t> total_of(std::string_view content_range) {
   return number(content_range.substr(slash + 1));
 }
 
+constexpr int kNotImplemented = 501;
+
 }  // namespace
 
 Result<std::shared_ptr<S3Bucket>> S3Bucket::open(std::string name, S3Options options,
@@ -97,6 +99,13 @@ Result<FileInfo> S3Bucket::head(std::string_view key) {
                   .mtime_ns = std::max<int64_t>(time, 0) * kNanos};
 }
 
+Error S3Bucket::refusal_of(const S3Call& call, const S3Answer& answer) const {
+  const Error error = client_.error_of(call, answer);
+  if (answer.http.status != kNotImplemented) return error;
+  return {ErrorCode::unsupported,
+          fmt::format("The store knows no conditional writes. {}", error.message)};
+}
+
 Status S3Bucket::put(std::string_view key, ByteSpan content) {
   SMD_RETURN_IF_ERROR(
       call({.kind = "PUT", .method = "PUT", .key = std::string(key), .body = content}));
@@ -111,7 +120,7 @@ Result<bool> S3Bucket::put_if_absent(std::string_view key, ByteSpan content) {
                     .body = content};
   SMD_TRY(const S3Answer answer, client_.send(call));
   if (answer.ok()) return true;
-  if (answer.http.status != 412) return client_.error_of(call, answer);
+  if (answer.http.status != 412) return refusal_of(call, answer);
   if (!answer.uncertain) return false;
   // A lost answer was perhaps ours: then the object is, too.
   Bytes there(content.size() + 1);
@@ -161,7 +170,7 @@ Result<std::optional<std::string>> S3Bucket::put_if_version(std::string_view key
   SMD_TRY(const S3Answer answer, client_.send(call));
   if (answer.ok()) return std::optional(answer.http.header("etag"));
   const bool gone = answer.http.status == 404 && answer.fault.code == "NoSuchKey";
-  if (answer.http.status != 412 && !gone) return client_.error_of(call, answer);
+  if (answer.http.status != 412 && !gone) return refusal_of(call, answer);
   if (!answer.uncertain || gone) return std::optional<std::string>();
   // A lost answer was perhaps ours: then the object is, too.
   auto there = get_if_changed(key, "", content.size() + 1);

@@ -63,6 +63,8 @@ class S3Bucket final {
       : client_(std::move(name), std::move(endpoint), std::move(options), std::move(http)) {}
   // The answer, or its refusal as an error.
   Result<S3Answer> call(const S3Call& call);
+  // Of a conditional write. unsupported: the store knows none.
+  Error refusal_of(const S3Call& call, const S3Answer& answer) const;
 
   S3Client client_;
 };
