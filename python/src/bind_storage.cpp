@@ -198,8 +198,9 @@ void bind_storage(nb::module_& m) {
   m.def(
       "sync_to",
       [](const std::string& root, PyStorage& remote, bool remove_source) {
-        const SyncReport report = without_gil(
-            [&] { return smd::packed::sync_run(root, remote.storage, {.remove_source = remove_source}); });
+        const SyncReport report = without_gil([&] {
+          return smd::packed::sync_run(root, remote.storage, {.remove_source = remove_source});
+        });
         return std::tuple(report.files_sent, report.bytes_sent, report.files_skipped);
       },
       nb::arg("root"), nb::arg("remote"), nb::arg("remove_source") = false,

@@ -372,7 +372,7 @@ def test_sixteen_writers_lose_no_commit(s3: str, monkeypatch: pytest.MonkeyPatch
         workers.save(step)
         step += 1
         # No more than the server can follow.
-        until(lambda: sum(1 for _ in files_in(uri, "v2/seg")) >= 16 * (step - 2))
+        until(lambda least=16 * (step - 2): len(files_in(uri, "v2/seg")) >= least)
     workers.close()
     assert step > 3
     numbers = [int(path.rsplit("/", 1)[1]) for path in files_in(uri, "v2/manifest")]
@@ -504,4 +504,3 @@ def test_a_run_that_grew_is_sent_again(s3: str, tmp_path: Path) -> None:
     trial = create_trial(uri)
     assert trial.diff(create_trial(tmp_path / "local")).equal
     assert trial.loaded_all_steps
-

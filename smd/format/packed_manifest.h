@@ -1,7 +1,7 @@
 #pragma once
 
-// What is committed of a packed run in an object store: a segment with its log, or what readers need
-// beside the steps, so that they need no other request to open a run. One protobuf message.
+// What is committed of a packed run in an object store: a segment with its log, or what readers
+// need beside the steps, so that they need no other request to open a run. One protobuf message.
 // Pure functions over bytes; see docs/format/packed.md.
 
 #include <cstdint>

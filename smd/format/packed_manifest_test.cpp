@@ -15,9 +15,8 @@ TEST(PackedManifest, what_was_written_is_read) {
                                .log = std::string("a\0b", 3),
                                .watermark = 17};
   EXPECT_EQ(*parse_manifest(as_bytes(encode_manifest(segment))), segment);
-  const PackedManifest files{.writer = "worker_0.1",
-                             .files = {{"collections/x", "{}"}, {"empty", ""}},
-                             .end_secs = 1.5e9};
+  const PackedManifest files{
+      .writer = "worker_0.1", .files = {{"collections/x", "{}"}, {"empty", ""}}, .end_secs = 1.5e9};
   EXPECT_EQ(*parse_manifest(as_bytes(encode_manifest(files))), files);
   EXPECT_EQ(*parse_manifest(as_bytes(encode_manifest({}))), PackedManifest());
 }

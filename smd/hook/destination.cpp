@@ -19,17 +19,17 @@ Result<Destination> open_destination(std::string_view out_dir, DestinationOption
   };
   const auto interrupt = s3.interrupt;
   SMD_TRY(auto place, storage::open_storage(out_dir, s3));
-  if (!storage::is_object_store(out_dir) || !options.writes) return Destination{.storage = place, .spool = nullptr, .remote = nullptr};
+  if (!storage::is_object_store(out_dir) || !options.writes)
+    return Destination{.storage = place, .spool = nullptr, .remote = nullptr};
 
   SMD_TRY(const double drain_secs, options.environment.spool_drain_secs());
   SMD_TRY(const int64_t max_bytes, options.environment.spool_max_bytes());
-  SMD_TRY(auto spool,
-          storage::Spool::open(place, {.root = options.environment.spool_directory(),
-                                       .max_bytes = static_cast<uint64_t>(max_bytes),
-                                       .drain_timeout = std::chrono::milliseconds(
-                                           static_cast<int64_t>(drain_secs * 1000)),
-                                       .delivery = packed::delivery_to(place),
-                                       .interrupt = interrupt}));
+  SMD_TRY(auto spool, storage::Spool::open(place, {.root = options.environment.spool_directory(),
+                                                   .max_bytes = static_cast<uint64_t>(max_bytes),
+                                                   .drain_timeout = std::chrono::milliseconds(
+                                                       static_cast<int64_t>(drain_secs * 1000)),
+                                                   .delivery = packed::delivery_to(place),
+                                                   .interrupt = interrupt}));
   return Destination{.storage = spool, .spool = spool, .remote = place};
 }
 
@@ -74,10 +74,11 @@ Status check_layout(const Destination& place, RunLayout layout) {
   const bool packed = layout == RunLayout::packed;
   const RunLayout other = packed ? RunLayout::original : RunLayout::packed;
   if (holds(place, other)) {
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("The output directory holds a run with layout='{}', which cannot go on "
-                             "with layout='{}'; choose another directory or the same layout: {}",
-                             name_of(other), name_of(layout), place.storage->name())};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("The output directory holds a run with layout='{}', which cannot go on "
+                    "with layout='{}'; choose another directory or the same layout: {}",
+                    name_of(other), name_of(layout), place.storage->name())};
   }
   if (!packed || !place.spool) return {};
   const Status conditions = packed::journal_of(place.remote).check_storage();
@@ -101,8 +102,8 @@ uint64_t newest_incarnation(const Destination& place) {
     if (!manifest.ok()) continue;
     const size_t dot = manifest->writer.rfind('.');
     if (dot == std::string::npos) continue;
-    newest = std::max(newest,
-                      format::incarnation_micros(manifest->writer.substr(dot + 1)).value_or(0));
+    newest =
+        std::max(newest, format::incarnation_micros(manifest->writer.substr(dot + 1)).value_or(0));
   }
   return newest;
 }

@@ -36,10 +36,11 @@ Result<Destination> open_destination(std::string_view out_dir, DestinationOption
 // log.
 Result<bool> check_unfinished(storage::Storage& storage, Log& log);
 // Error if steps of this layout cannot be recorded here: the place holds steps of the other layout,
-// or it is an object store without the conditional writes that packed runs need. A place that cannot
-// be reached passes.
+// or it is an object store without the conditional writes that packed runs need. A place that
+// cannot be reached passes.
 Status check_layout(const Destination& place, RunLayout layout);
-// The microseconds in the newest name of a writer of the packed run that is there; 0: none is known.
+// The microseconds in the newest name of a writer of the packed run that is there; 0: none is
+// known.
 uint64_t newest_incarnation(const Destination& place);
 
 }  // namespace smd

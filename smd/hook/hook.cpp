@@ -83,10 +83,9 @@ Status Hook::initialize() {
   SMD_RETURN_IF_ERROR(options_.environment.strict());
   Destination place{.storage = storage_, .spool = nullptr, .remote = nullptr};
   if (!storage_) {
-    SMD_TRY(place,
-            open_destination(config.out_dir, {.environment = options_.environment,
-                                              .s3 = options_.s3,
-                                              .writes = !config.dry_run}));
+    SMD_TRY(place, open_destination(config.out_dir, {.environment = options_.environment,
+                                                     .s3 = options_.s3,
+                                                     .writes = !config.dry_run}));
     storage_ = place.storage;
     spool_ = place.spool;
   }
@@ -207,15 +206,15 @@ std::unique_ptr<Sink> Hook::make_sink(Durability durable) const {
   const std::string worker = worker_to_file_name(worker_.name);
   const bool exclusive = worker_.count == 1 && !spool_;
   if (options_.config.layout == RunLayout::packed) {
-    return packed_sink({.storage = storage_,
-                        .worker = worker,
-                        .exclusive = exclusive,
-                        .durable = durable,
-                        .spooled = spool_ != nullptr,
-                        .max_segment_age = std::chrono::milliseconds(
-                            static_cast<int64_t>(segment_secs_ * 1000)),
-                        .least_micros = least_micros_,
-                        .clock = options_.clock});
+    return packed_sink(
+        {.storage = storage_,
+         .worker = worker,
+         .exclusive = exclusive,
+         .durable = durable,
+         .spooled = spool_ != nullptr,
+         .max_segment_age = std::chrono::milliseconds(static_cast<int64_t>(segment_secs_ * 1000)),
+         .least_micros = least_micros_,
+         .clock = options_.clock});
   }
   return original_sink(
       {.storage = storage_, .worker = worker, .exclusive = exclusive, .durable = durable});

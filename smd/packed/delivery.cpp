@@ -116,13 +116,13 @@ class PackedDelivery final : public storage::Delivery {
     SMD_RETURN_IF_ERROR(send(*segment, path, closed.data_bytes, footer));
     const auto name = format::parse_packed_file_name(path);
     const uint64_t bytes = closed.data_bytes + footer.size();
-    SMD_RETURN_IF_ERROR(journal_.commit(
-        {.id = id,
-         .content = format::encode_manifest({.writer = name->writer,
-                                             .segment = std::string(path),
-                                             .segment_bytes = bytes,
-                                             .log = std::move(closed.log),
-                                             .watermark = closed.watermark})}));
+    SMD_RETURN_IF_ERROR(
+        journal_.commit({.id = id,
+                         .content = format::encode_manifest({.writer = name->writer,
+                                                             .segment = std::string(path),
+                                                             .segment_bytes = bytes,
+                                                             .log = std::move(closed.log),
+                                                             .watermark = closed.watermark})}));
     return bytes;
   }
 
@@ -170,8 +170,7 @@ class PackedDelivery final : public storage::Delivery {
       if (known) return uint64_t{0};
     }
     SMD_TRY(const uint64_t bytes, storage::copy_file(local, *remote_, path));
-    SMD_RETURN_IF_ERROR(
-        journal_.commit({.id = id, .content = format::encode_manifest(manifest)}));
+    SMD_RETURN_IF_ERROR(journal_.commit({.id = id, .content = format::encode_manifest(manifest)}));
     return std::max<uint64_t>(bytes, 1);
   }
 
@@ -197,8 +196,7 @@ Result<storage::SyncReport> sync_run(const std::string& root,
     const auto local = storage::local_storage(root);
     SMD_TRY(const auto packed, local->list(format::kPackedFolder, ""));
     SMD_TRY(const auto notes, local->list(format::kNoteFolder, ""));
-    options.delivery =
-        std::make_shared<PackedDelivery>(remote, !packed.empty() && notes.empty());
+    options.delivery = std::make_shared<PackedDelivery>(remote, !packed.empty() && notes.empty());
   }
   return storage::sync_to(root, *remote, options);
 }

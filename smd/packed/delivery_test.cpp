@@ -32,9 +32,8 @@ const std::string kLog = format::log_file_name(kWriter, 0);
 // A segment of steps that hold one number each, and its log, both without an end.
 struct Segment {
   explicit Segment(Step steps) {
-    format::append_log_entry(log, format::PackedHeader{.worker = "worker_0",
-                                                       .writer = kWriter,
-                                                       .segment = kSegment});
+    format::append_log_entry(
+        log, format::PackedHeader{.worker = "worker_0", .writer = kWriter, .segment = kSegment});
     format::append_log_entry(log, format::PackedNames{.first_id = 0, .names = {"w"}});
     format::append_log_entry(
         log, format::PackedSchema{.id = 0, .ops = {}, .values = {{.tensor = 0, .op = 0}}});
@@ -83,7 +82,8 @@ class DeliveryTest : public testing::Test {
     std::vector<format::PackedManifest> out;
     const auto entries = journal.read_new();
     if (!entries.ok()) return out;
-    for (const auto& entry : *entries) out.push_back(*format::parse_manifest(as_bytes(entry.content)));
+    for (const auto& entry : *entries)
+      out.push_back(*format::parse_manifest(as_bytes(entry.content)));
     return out;
   }
   // Of a segment that was sent: its log, from its footer.
@@ -211,13 +211,12 @@ class SpooledTest : public DeliveryTest {
   SpooledTest() { std::filesystem::remove_all(root); }
   ~SpooledTest() override { std::filesystem::remove_all(root); }
   std::shared_ptr<storage::Spool> open() {
-    return *storage::Spool::open(remote,
-                                 {.root = root,
-                                  .max_bytes = 20'000,
-                                  .drain_timeout = std::chrono::milliseconds(10'000),
-                                  .retry = {.first = std::chrono::milliseconds(1),
-                                            .longest = std::chrono::milliseconds(5)},
-                                  .delivery = delivery_to(remote)});
+    return *storage::Spool::open(remote, {.root = root,
+                                          .max_bytes = 20'000,
+                                          .drain_timeout = std::chrono::milliseconds(10'000),
+                                          .retry = {.first = std::chrono::milliseconds(1),
+                                                    .longest = std::chrono::milliseconds(5)},
+                                          .delivery = delivery_to(remote)});
   }
   const std::string root = testing::TempDir() + "/smd_spooled_" + std::to_string(getpid());
 };

@@ -131,7 +131,8 @@ TEST_P(StorageConformance, a_growing_file_is_seen_at_once_or_refused) {
   EXPECT_EQ(storage->append("../out").error().code, ErrorCode::invalid_argument);
 }
 
-TEST_P(StorageConformance, a_file_is_replaced_by_whoever_knows_its_version_or_versions_are_refused) {
+TEST_P(StorageConformance,
+       a_file_is_replaced_by_whoever_knows_its_version_or_versions_are_refused) {
   constexpr uint64_t kMost = 100;
   EXPECT_FALSE(storage->read_version("v/x", "", kMost).ok());
   const auto made = storage->replace("v/x", as_bytes("1"), "");

@@ -26,8 +26,8 @@ class Delivery {
     bool keep = false;   // what belongs to the file stays, too
   };
   // Brings the file of this name there, whole or as a killed process left it, and then removes what
-  // belongs to it from `local`; the file itself is the caller's. How many bytes were sent; 0: it was
-  // there, or holds nothing.
+  // belongs to it from `local`; the file itself is the caller's. How many bytes were sent; 0: it
+  // was there, or holds nothing.
   virtual Result<uint64_t> deliver(Storage& local, std::string_view path,
                                    const Options& options) = 0;
 };

@@ -60,7 +60,8 @@ Status Journal::check_conditions() {
     SMD_TRY(made, storage_->put(path, content, Put::if_absent, {}));
   }
   if (made) return no_conditions(*storage_);
-  SMD_TRY(const auto replaced, storage_->replace(path, content, "\"00000000000000000000000000000000\""));
+  SMD_TRY(const auto replaced,
+          storage_->replace(path, content, "\"00000000000000000000000000000000\""));
   return replaced ? Status(no_conditions(*storage_)) : Status();
 }
 
@@ -200,7 +201,8 @@ Result<uint64_t> Journal::claim(const Commit& entry) {
     }
     const JournalEntry mine{.number = number, .id = entry.id, .content = entry.content};
     SMD_TRY(const std::string bytes, encode_entries({mine}));
-    SMD_TRY(const bool ours, storage_->put(entry_path(number), as_bytes(bytes), Put::if_absent, {}));
+    SMD_TRY(const bool ours,
+            storage_->put(entry_path(number), as_bytes(bytes), Put::if_absent, {}));
     if (ours) {
       beyond_.emplace(number, mine);
       return number;
@@ -269,9 +271,8 @@ Result<std::optional<JournalSnapshot>> Journal::shrink(JournalHead& head) {
                  std::make_move_iterator(entries.end()));
     entries = std::move(older);
   }
-  const JournalSnapshot snapshot{.first = entries.front().number,
-                                 .last = entries.back().number,
-                                 .size_bytes = size_bytes};
+  const JournalSnapshot snapshot{
+      .first = entries.front().number, .last = entries.back().number, .size_bytes = size_bytes};
   SMD_TRY(const std::string bytes, encode_entries(entries));
   // Whoever else makes it gives it the same content.
   SMD_RETURN_IF_ERROR(storage_->put(snapshot_path(snapshot), as_bytes(bytes), Put::always, {}));

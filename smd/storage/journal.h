@@ -4,13 +4,13 @@
 // happen only if nobody else was faster:
 //
 //   <root>/manifest/<number>        one entry, made if absent: whoever makes it owns the number
-//   <root>/HEAD                     the last number, the newest entries and which snapshots there are
-//   <root>/snapshot/<first>-<last>  the entries before those of HEAD
+//   <root>/HEAD                     the last number, the newest entries and which snapshots there
+//   are <root>/snapshot/<first>-<last>  the entries before those of HEAD
 //
 // A commit makes the object of its number and then brings HEAD up to it. Who dies in between leaves
-// an entry beyond HEAD: readers look for it when they open the journal, and the next commit takes it
-// into HEAD. Objects of numbers are never removed, so no number is given twice.
-// One thread at a time; any number of journals, in any number of processes, share the objects.
+// an entry beyond HEAD: readers look for it when they open the journal, and the next commit takes
+// it into HEAD. Objects of numbers are never removed, so no number is given twice. One thread at a
+// time; any number of journals, in any number of processes, share the objects.
 
 #include <cstdint>
 #include <map>
@@ -52,8 +52,8 @@ class Journal final {
     // nothing happens.
     bool again = false;
   };
-  // The number of the entry, which is in HEAD when this returns. After an error another try must say
-  // `again`. unsupported: the storage has no conditional writes.
+  // The number of the entry, which is in HEAD when this returns. After an error another try must
+  // say `again`. unsupported: the storage has no conditional writes.
   Result<uint64_t> commit(Commit entry);
 
   // The number under which this was committed, by whomever; HEAD holds it when this returns.
@@ -88,11 +88,11 @@ class Journal final {
 
   const std::shared_ptr<Storage> storage_;
   const JournalOptions options_;
-  std::optional<JournalHead> head_;  // as it was last seen
-  std::string version_;              // of it
-  uint64_t read_upto_ = 0;           // what read_new() has given
-  bool opened_ = false;              // entries beyond HEAD were looked for
-  bool checked_ = false;             // the storage knows conditional writes
+  std::optional<JournalHead> head_;          // as it was last seen
+  std::string version_;                      // of it
+  uint64_t read_upto_ = 0;                   // what read_new() has given
+  bool opened_ = false;                      // entries beyond HEAD were looked for
+  bool checked_ = false;                     // the storage knows conditional writes
   std::map<uint64_t, JournalEntry> beyond_;  // known entries that HEAD, as it was seen, lacks
   std::map<std::string, uint64_t> numbers_;  // of entries by their ids, as far as find() looked
 };

@@ -73,8 +73,8 @@ Result<std::string> unframed(std::string_view magic, ByteSpan bytes) {
     return Error{ErrorCode::corrupt, "The object was not written by smdebug."};
   }
   const auto truncated = [&](uint64_t expected) {
-    return Error{ErrorCode::truncated, fmt::format("The object ends after {} of {} bytes.",
-                                                   bytes.size(), expected)};
+    return Error{ErrorCode::truncated,
+                 fmt::format("The object ends after {} of {} bytes.", bytes.size(), expected)};
   };
   if (bytes.size() < kHeaderBytes) return truncated(kHeaderBytes);
   const auto version = load_le<uint16_t>(bytes.data() + kVersionAt);
@@ -174,8 +174,8 @@ Result<JournalHead> parsed(std::string_view magic, ByteSpan bytes) {
 Status check_numbers(const std::vector<JournalEntry>& entries) {
   for (size_t i = 1; i < entries.size(); ++i) {
     if (entries[i].number != entries[0].number + i) {
-      return corrupt(fmt::format("the entry {} follows {}", entries[i].number,
-                                 entries[i - 1].number));
+      return corrupt(
+          fmt::format("the entry {} follows {}", entries[i].number, entries[i - 1].number));
     }
   }
   return {};

@@ -240,8 +240,8 @@ TEST(Journal, a_commit_that_is_tried_again_happens_once) {
   EXPECT_EQ(seen(storage, kSmall), all);
 }
 
-// Whoever stops after any of its requests, carried out or not, loses nothing that was committed, and
-// somebody else can go on with what was to be committed.
+// Whoever stops after any of its requests, carried out or not, loses nothing that was committed,
+// and somebody else can go on with what was to be committed.
 TEST(Journal, a_crash_at_any_request_costs_nothing) {
   for (const bool lose_answer : {false, true}) {
     bool finished = false;

@@ -158,8 +158,8 @@ class Spool::File final : public WriteFile {
   bool committed_ = false;
 };
 
-// A file of the directory that grows; queued when it is complete, or when its writer gave it up: the
-// delivery knows how far it can be used.
+// A file of the directory that grows; queued when it is complete, or when its writer gave it up:
+// the delivery knows how far it can be used.
 class Spool::GrowingFile final : public AppendFile {
  public:
   GrowingFile(std::shared_ptr<Shared> shared, std::string path, std::unique_ptr<AppendFile> file)
@@ -281,8 +281,7 @@ void Spool::run(std::shared_ptr<Shared> shared) {
       } else {
         const auto sent =
             shared->delivers(job.path)
-                ? shared->options.delivery->deliver(*shared->local, job.path,
-                                                     {.again = job.again})
+                ? shared->options.delivery->deliver(*shared->local, job.path, {.again = job.again})
                 : copy_file(*shared->local, *shared->remote, job.path);
         if (!sent.ok()) done = sent.error();
       }

@@ -12,8 +12,8 @@
 namespace smd::storage {
 
 inline Error too_large(uint64_t size_bytes, std::string_view path) {
-  return {ErrorCode::corrupt, fmt::format("The file has {} bytes, more than any of its kind: {}",
-                                          size_bytes, path)};
+  return {ErrorCode::corrupt,
+          fmt::format("The file has {} bytes, more than any of its kind: {}", size_bytes, path)};
 }
 
 }  // namespace smd::storage

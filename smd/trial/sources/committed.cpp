@@ -91,11 +91,12 @@ class CommittedSource final : public Source {
   template <typename T>
   static T explained(T result) {
     if (result.ok() || result.error().code != ErrorCode::not_found) return result;
-    return Error{ErrorCode::not_found,
-                 fmt::format("The segment that holds this step is missing: it has expired by a life "
-                             "cycle rule of the bucket or was removed; steps in other segments can "
-                             "still be read. {}",
-                             result.error().message)};
+    return Error{
+        ErrorCode::not_found,
+        fmt::format("The segment that holds this step is missing: it has expired by a life "
+                    "cycle rule of the bucket or was removed; steps in other segments can "
+                    "still be read. {}",
+                    result.error().message)};
   }
 
   const SourceOptions options_;

@@ -370,8 +370,8 @@ class PackedSink final : public Sink {
 
   const PackedSinkOptions options_;
   RunFiles files_;
-  std::string writer_;     // once there is something to write
-  uint32_t sequence_ = 0;  // of the next segment
+  std::string writer_;                        // once there is something to write
+  uint32_t sequence_ = 0;                     // of the next segment
   std::deque<format::PackedManifest> notes_;  // that could not be published yet
   uint32_t note_sequence_ = 0;                // of the next one
 

@@ -25,8 +25,8 @@ struct PackedSinkOptions {
   // that holds numbers only.
   uint64_t max_tensor_segment_bytes = uint64_t{256} << 20;
   uint64_t max_number_segment_bytes = uint64_t{8} << 20;
-  // The storage is a spool: segments reach readers when they are closed, which happens so long after
-  // their first step at the latest, and notes tell of the files beside the steps.
+  // The storage is a spool: segments reach readers when they are closed, which happens so long
+  // after their first step at the latest, and notes tell of the files beside the steps.
   bool spooled = false;
   std::chrono::milliseconds max_segment_age{10'000};
   // The writer's name holds at least these microseconds, so that it comes after those before.
