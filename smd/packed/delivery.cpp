@@ -148,7 +148,11 @@ class PackedDelivery final : public storage::Delivery {
   // A note is what is committed; its name is taken once.
   Result<uint64_t> deliver_note(storage::Storage& local, std::string_view path, bool again) {
     SMD_TRY(const Bytes content, storage::read_all(local, path, storage::kMostJournalBytes));
-    SMD_RETURN_IF_ERROR(format::parse_manifest(content));
+    if (const auto note = format::parse_manifest(content); !note.ok()) {
+      // Its machine failed while it was written: nobody can use it, and others wait behind it.
+      if (note.error().code == ErrorCode::corrupt) return uint64_t{0};
+      return note.error();
+    }
     SMD_RETURN_IF_ERROR(journal_.commit(
         {.id = std::string(path), .content = std::string(as_text(content)), .again = again}));
     return uint64_t{content.size()};

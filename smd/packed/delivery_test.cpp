@@ -182,6 +182,15 @@ TEST_F(DeliveryTest, a_note_is_committed_and_is_no_file_there) {
   EXPECT_FALSE(store->stat(path).ok());
 }
 
+TEST_F(DeliveryTest, a_note_that_nobody_can_read_is_passed_over) {
+  const std::string path = format::note_file_name(kWriter, 0);
+  put(path, "");
+  EXPECT_EQ(*delivery_to(remote)->deliver(*local, path, {}), 0u);
+  EXPECT_THAT(committed(), IsEmpty());
+  put(path, "\x08\x02");  // of a later release
+  EXPECT_EQ(delivery_to(remote)->deliver(*local, path, {}).error().code, ErrorCode::unsupported);
+}
+
 // Whatever request fails, with or without being carried out, another try ends with one commit.
 TEST_F(DeliveryTest, a_failure_at_any_request_is_made_good_by_another_try) {
   const Segment segment(3);
