@@ -36,15 +36,19 @@ MODULES: dict[str, Module] = {
     "format": Module(("types", "tensor"), "records, index and file names: bytes, no files"),
     "config": Module(("types", "reduce"), "save, reduction and hook configuration; environment"),
     "collection": Module(("config",), "named groups of tensors and the matching of names"),
+    "packed": Module(
+        ("format", "storage"), "packed segments as files: how they are read and committed"
+    ),
     "summary": Module(
         ("format", "storage", "collection"), "files that TensorBoard shows: scalars, histograms"
     ),
     "writer": Module(("format", "storage"), "queue, writer thread, claim; one sink per layout"),
     "hook": Module(
-        ("collection", "writer", "summary"), "step clock, save plan, NaN watch, guard, facade"
+        ("collection", "writer", "packed", "summary"),
+        "step clock, save plan, NaN watch, guard, facade",
     ),
     "trial": Module(
-        ("format", "storage", "collection"),
+        ("packed", "collection"),
         "a run read back: snapshots, step states, values, damage; one source per layout",
     ),
     "native": Module(

@@ -71,7 +71,11 @@ SUITES = [
         "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
     ),
     Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
-    Suite("faults", "kills, full disks, signals", f"{BUILD} && tests/fault/run.sh"),
+    Suite(
+        "faults",
+        "kills, full disks, signals",
+        f"{BUILD} && tools/venv.sh moto && tests/fault/run.sh",
+    ),
     Suite("hostile", "broken and malicious files", f"{BUILD} && {PYTEST} tests/hostile"),
     Suite("sanitizers", "address, undefined behaviour, threads", "tests/sanitize.sh"),
     Suite("fuzz", "every parser, 30 seconds each", "fuzz/run.sh 30"),

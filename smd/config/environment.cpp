@@ -177,6 +177,8 @@ Result<int64_t> Environment::spool_max_bytes() const {
   return whole_number("SMDEBUG_SPOOL_MAX_BYTES", int64_t{4} << 30);
 }
 
+Result<double> Environment::segment_secs() const { return number("SMDEBUG_SEGMENT_SECS", 10); }
+
 Result<double> Environment::training_end_delay_refresh_secs() const {
   return number("TRAINING_END_DELAY_REFRESH", 1);
 }

@@ -65,6 +65,8 @@ class Environment final {
   std::string spool_directory() const;
   Result<double> spool_drain_secs() const;  // 60
   Result<int64_t> spool_max_bytes() const;  // 4 GiB
+  // How long a step of a packed run may wait for others that are sent with it.
+  Result<double> segment_secs() const;  // 10
 
   // For reading. Each is looked up as SMDEBUG_X, then as X.
   Result<double> training_end_delay_refresh_secs() const;  // 1

@@ -57,6 +57,10 @@ std::string log_file_name(std::string_view writer, uint32_t sequence) {
   return fmt::format("{}/{}/{:08}", kLogFolder, writer, sequence);
 }
 
+std::string note_file_name(std::string_view writer, uint32_t sequence) {
+  return fmt::format("{}/{}/{:08}", kNoteFolder, writer, sequence);
+}
+
 std::optional<PackedFileName> parse_packed_file_name(std::string_view path) {
   std::string_view rest = path;
   const auto sequence_text = cut_last(rest, '/');

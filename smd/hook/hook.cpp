@@ -96,19 +96,25 @@ Status Hook::initialize() {
   SMD_RETURN_IF_ERROR(options_.environment.strict());
   config.out_dir = options_.environment.expand_home(config.out_dir);
   resolve_tensorboard_dir();
+  Destination place{.storage = storage_, .spool = nullptr, .remote = nullptr};
   if (!storage_) {
-    SMD_TRY(Destination place,
-            open_destination(config.out_dir, {.environment = options_.environment,
-                                              .s3 = options_.s3,
-                                              .writes = !config.dry_run}));
-    storage_ = std::move(place.storage);
-    spool_ = std::move(place.spool);
+    SMD_TRY(place, open_destination(config.out_dir, {.environment = options_.environment,
+                                                     .s3 = options_.s3,
+                                                     .writes = !config.dry_run}));
+    storage_ = place.storage;
+    spool_ = place.spool;
   }
-  SMD_RETURN_IF_ERROR(check_unfinished(*storage_, *options_.log));
+  SMD_TRY(const bool reached, check_unfinished(*storage_, *options_.log));
   if (!config.layout) {
     SMD_TRY(config.layout, options_.environment.layout());
   }
-  if (!config.dry_run) SMD_RETURN_IF_ERROR(check_layout({storage_, spool_}, *config.layout));
+  if (config.layout == RunLayout::packed) {
+    SMD_TRY(segment_secs_, options_.environment.segment_secs());
+  }
+  if (reached && !config.dry_run) {  // whoever does not answer now would make us wait again
+    SMD_RETURN_IF_ERROR(check_layout(place, *config.layout));
+    if (config.layout == RunLayout::packed) least_micros_ = newest_incarnation(place) + 1;
+  }
 
   std::vector<std::string>& include = plan_options_.include_collections;
   for (const std::string& name : config.include_collections) add_unique(include, name);
@@ -247,11 +253,15 @@ std::unique_ptr<Sink> Hook::make_sink(Durability durable) const {
   const std::string worker = worker_to_file_name(worker_.name);
   const bool exclusive = worker_.count == 1 && !spool_;
   if (options_.config.layout == RunLayout::packed) {
-    return packed_sink({.storage = storage_,
-                        .worker = worker,
-                        .exclusive = exclusive,
-                        .durable = durable,
-                        .clock = options_.clock});
+    return packed_sink(
+        {.storage = storage_,
+         .worker = worker,
+         .exclusive = exclusive,
+         .durable = durable,
+         .spooled = spool_ != nullptr,
+         .max_segment_age = std::chrono::milliseconds(static_cast<int64_t>(segment_secs_ * 1000)),
+         .least_micros = least_micros_,
+         .clock = options_.clock});
   }
   return original_sink(
       {.storage = storage_, .worker = worker, .exclusive = exclusive, .durable = durable});

@@ -178,7 +178,15 @@ Writer::~Writer() { (void)close(); }
 void Writer::run(std::shared_ptr<Shared> shared) {
   pthread_setname_np(pthread_self(), "smdebug-writer");
   Executor executor;
-  while (auto item = shared->queue.pop()) {
+  while (true) {
+    if (const auto due = shared->sink->due(); due && !shared->queue.wait_until(*due)) {
+      if (Status status = shared->sink->tick(); !status.ok()) {
+        shared->report(std::move(status.error()));
+      }
+      continue;
+    }
+    auto item = shared->queue.pop();
+    if (!item) break;
     {
       const Batch batch = std::move(item->first);
       for (const Command& command : batch.commands()) executor.run(*shared, command);

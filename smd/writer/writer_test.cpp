@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <numeric>
 #include <thread>
@@ -210,6 +211,54 @@ TEST_F(WriterTest, a_stuck_sink_costs_the_wait_once_and_then_drops_steps) {
   }
   EXPECT_THAT(writer.close().error().message, HasSubstr("too slow"));
   EXPECT_LE(probe->steps, 2);
+}
+
+// Wants to be called a moment after each step.
+class TickingSink final : public Sink {
+ public:
+  struct Seen {
+    std::latch ticked{1};
+    std::atomic<int> ticks{0};
+  };
+  explicit TickingSink(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
+  Status begin_step(const StepInfo&) override { return {}; }
+  Status tensor(const format::TensorHead&, ByteSpan) override { return {}; }
+  Status more(ByteSpan) override { return {}; }
+  Status reductions(std::string_view, double, std::span<const StoredReduction>) override {
+    return {};
+  }
+  Status strings(const format::TensorHead&, std::span<const std::string_view>) override {
+    return {};
+  }
+  Status shape(std::string_view, std::string_view, std::span<const int64_t>) override { return {}; }
+  Status end_step() override {
+    due_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    return {};
+  }
+  void abandon_step() override {}
+  std::optional<std::chrono::steady_clock::time_point> due() const override { return due_; }
+  Status tick() override {
+    due_.reset();
+    if (seen_->ticks++ == 0) seen_->ticked.count_down();
+    return Error{ErrorCode::io, "The tick failed."};
+  }
+  Status put(std::string_view, std::string_view) override { return {}; }
+  Status end_job(const JobEnd&) override { return {}; }
+  Status close() override { return {}; }
+
+ private:
+  const std::shared_ptr<Seen> seen_;
+  std::optional<std::chrono::steady_clock::time_point> due_;
+};
+
+TEST_F(WriterTest, a_sink_is_called_when_it_is_due_although_no_step_comes) {
+  const auto seen = std::make_shared<TickingSink::Seen>();
+  Writer writer(std::make_unique<TickingSink>(seen), {});
+  writer.begin_step(step_info(0));
+  writer.end_step();
+  seen->ticked.wait();
+  EXPECT_THAT(writer.close().error().message, HasSubstr("The tick failed."));
+  EXPECT_EQ(seen->ticks, 1) << "not again until it is due again";
 }
 
 TEST_F(WriterTest, closing_an_unused_writer_starts_no_thread) {

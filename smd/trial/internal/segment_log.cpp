@@ -7,8 +7,8 @@
 
 #include "smd/format/event_name.h"
 #include "smd/format/packed_block.h"
-#include "smd/format/packed_footer.h"
 #include "smd/format/tfrecord.h"
+#include "smd/packed/segment_text.h"
 #include "smd/types/tensor_name.h"
 
 namespace smd::internal {
@@ -24,44 +24,6 @@ Result<Bytes> read_bytes(storage::ReadFile& file, uint64_t offset, uint64_t leng
   SMD_TRY(const size_t got, file.read_at(offset, bytes));
   bytes.resize(got);
   return bytes;
-}
-
-Result<std::string> log_of_footer(storage::ReadFile& file, uint64_t size) {
-  if (size < format::kFooterTailBytes) {
-    return Error{ErrorCode::not_found, "The segment has no footer."};
-  }
-  SMD_TRY(const Bytes tail,
-          read_bytes(file, size - format::kFooterTailBytes, format::kFooterTailBytes));
-  SMD_TRY(const auto place, format::parse_footer_tail(tail, size));
-  SMD_TRY(const Bytes compressed, read_bytes(file, place.offset, place.length));
-  return format::unpack_footer(place, compressed);
-}
-
-// The entries that stand in the blocks of a segment, up to the first record that is not whole.
-Result<std::string> log_of_blocks(storage::ReadFile& file, uint64_t size) {
-  constexpr uint64_t kHeadBytes = 256;  // enough for the name of a block
-  std::string log;
-  for (uint64_t at = 0; at < size;) {
-    SMD_TRY(const Bytes head, read_bytes(file, at, format::kRecordHeaderBytes + kHeadBytes));
-    if (head.size() < format::kRecordHeaderBytes) break;
-    const auto payload = load_le<uint64_t>(head.data());
-    const auto header = format::record_header(payload);
-    if (!std::equal(header.begin(), header.end(), head.begin()) ||
-        payload > size - at - format::kRecordHeaderBytes ||
-        size - at - format::kRecordHeaderBytes - payload < format::kRecordFooterBytes) {
-      break;
-    }
-    const uint64_t length = payload + format::kRecordOverheadBytes;
-    if (format::peek_name(ByteSpan(head).subspan(format::kRecordHeaderBytes)) ==
-        format::kBlockTag) {
-      SMD_TRY(const Bytes bytes, read_bytes(file, at, length));
-      const auto record = format::parse_record(bytes, at);
-      if (!record.ok()) break;
-      if (const auto entries = format::block_entries(record->payload)) log += *entries;
-    }
-    at += length;
-  }
-  return log;
 }
 
 }  // namespace
@@ -80,18 +42,18 @@ Status SegmentLog::read(storage::Storage& storage) {
 Status SegmentLog::read_segment(storage::Storage& storage) {
   const std::string path = format::segment_file_name(name_.writer, name_.sequence);
   SMD_TRY(auto file, storage.open(path));
-  SMD_TRY(const uint64_t size, file->size());
-  auto log = log_of_footer(*file, size);
-  if (!log.ok()) {
-    if (log.error().code == ErrorCode::unsupported) return log.error();
-    log = log_of_blocks(*file, size);
-  }
-  if (!log.ok()) return log.error();
+  SMD_TRY(const std::string log, packed::log_of_segment(*file));
+  return read_text(log);
+}
+
+Status SegmentLog::read_text(std::string_view log) {
   // The same bytes as those of the log, so what was read before need not be read again.
-  if (log->size() <= read_bytes_) return {};
-  const Status status = parse(as_bytes(*log).subspan(read_bytes_));
+  if (log.size() <= read_bytes_) return {};
+  const Status status = parse(as_bytes(log).subspan(read_bytes_));
   if (status.ok()) return {};
-  return Error{status.error().code, fmt::format("{} File: {}", status.error().message, path)};
+  return Error{status.error().code,
+               fmt::format("{} File: {}", status.error().message,
+                           format::segment_file_name(name_.writer, name_.sequence))};
 }
 
 Status SegmentLog::parse(ByteSpan text) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "smd/base/result.h"
@@ -27,6 +28,8 @@ class SegmentLog final {
   Status read(storage::Storage& storage);
   // The same without the log: from the footer, or else from the records of the segment.
   Status read_segment(storage::Storage& storage);
+  // The same from the bytes of the log, wherever they come from.
+  Status read_text(std::string_view log);
   // Adds the steps that were read to the staging.
   void merge(Staging& staging, bool keep_checksums);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <random>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "smd/format/packed_file_name.h"
 #include "smd/format/packed_footer.h"
 #include "smd/format/packed_log.h"
+#include "smd/format/packed_manifest.h"
 #include "smd/format/tensor_record.h"
 #include "smd/format/tfrecord.h"
 #include "smd/writer/internal/block_builder.h"
@@ -118,6 +120,7 @@ class PackedSink final : public Sink {
   Status end_step() override {
     if (block_.empty() && raws_.empty() && shapes_.empty()) return {};
     files_.publish_missing();
+    (void)publish_notes();  // its failures were reported before
     SMD_RETURN_IF_ERROR(open_step());
     internal::BlockBuilder::Schema& schema = block_.finish(values_);
     make_entries(schema);
@@ -126,14 +129,23 @@ class PackedSink final : public Sink {
     SMD_RETURN_IF_ERROR(log_->append({{as_bytes(entries_)}}));
     if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(log_->sync());
     // From here on the step is there, and so are the names and the schema that it brought.
+    if (log_text_.empty()) first_saved_ = options_.clock->now();
     log_text_ += entries_;
     names_logged_ = names_.size();
     schema.logged = true;
     holds_tensors_ = holds_tensors_ || !raws_.empty();
     step_open_ = false;
     reset_step();
+    if (const auto at = due(); at && options_.clock->now() >= *at) (void)close_segment();
     return {};
   }
+
+  std::optional<std::chrono::steady_clock::time_point> due() const override {
+    if (!options_.spooled || step_open_ || log_text_.empty()) return std::nullopt;
+    return first_saved_ + options_.max_segment_age;
+  }
+
+  Status tick() override { return close_segment(); }
 
   void abandon_step() override {
     if (step_open_) {
@@ -145,13 +157,19 @@ class PackedSink final : public Sink {
   }
 
   Status put(std::string_view path, std::string_view content) override {
-    return files_.put(path, content);
+    Status status = files_.put(path, content);
+    if (!options_.spooled) return status;
+    add_note({.files = {{std::string(path), std::string(content)}}});
+    Status noted = publish_notes();
+    return status.ok() ? std::move(noted) : std::move(status);
   }
 
   Status end_job(const JobEnd& end) override {
     // Before the end marker, so that readers who saw it find everything closed.
     const Status closed = close_segment();
-    SMD_RETURN_IF_ERROR(files_.end_job(end));
+    SMD_TRY(const bool ended, files_.end_job(end));
+    if (ended && options_.spooled) add_note({.end_secs = options_.clock->unix_secs()});
+    SMD_RETURN_IF_ERROR(publish_notes());
     return closed;
   }
 
@@ -208,12 +226,32 @@ class PackedSink final : public Sink {
     return {};
   }
 
+  // What readers need to know beside the steps; sent like a segment.
+  void add_note(format::PackedManifest note) { notes_.push_back(std::move(note)); }
+
+  // Those that cannot be written are kept for another try.
+  Status publish_notes() {
+    while (!notes_.empty()) {
+      if (writer_.empty()) SMD_RETURN_IF_ERROR(choose_writer());
+      notes_.front().writer = writer_;
+      SMD_RETURN_IF_ERROR(files_.publish(format::note_file_name(writer_, note_sequence_),
+                                         format::encode_manifest(notes_.front())));
+      ++note_sequence_;
+      notes_.pop_front();
+    }
+    return {};
+  }
+
   // Later than every earlier life of this worker, even if a clock went back.
   Status choose_writer() {
     constexpr double kMicros = 1e6;
-    auto micros = static_cast<uint64_t>(options_.clock->unix_secs() * kMicros);
+    auto micros = std::max(options_.least_micros,
+                           static_cast<uint64_t>(options_.clock->unix_secs() * kMicros));
     const std::string prefix = std::string(format::kLogFolder) + "/" + options_.worker + ".";
-    SMD_TRY(const auto logs, options_.storage->list(format::kLogFolder, prefix));
+    std::vector<storage::FileInfo> logs;
+    if (!options_.spooled) {  // a listing of the store would make the writer wait for the network
+      SMD_TRY(logs, options_.storage->list(format::kLogFolder, prefix));
+    }
     for (const auto& log : logs) {
       if (!log.path.starts_with(prefix)) continue;
       if (const auto name = format::parse_packed_file_name(log.path)) {
@@ -229,6 +267,15 @@ class PackedSink final : public Sink {
   Status close_segment() {
     const auto segment = std::exchange(segment_, nullptr);
     const auto log = std::exchange(log_, nullptr);
+    if (!segment) return {};
+    const Status ended = write_end(*segment, *log);
+    // Also if its end could not be written: the steps are there.
+    const Status sent = segment->finish();
+    SMD_RETURN_IF_ERROR(log->finish());
+    return ended.ok() ? sent : ended;
+  }
+
+  Status write_end(storage::AppendFile& segment, storage::AppendFile& log) {
     const std::string text = std::exchange(log_text_, {});
     names_logged_ = 0;
     block_.forget_logged();
@@ -237,11 +284,11 @@ class PackedSink final : public Sink {
     std::string end;
     format::append_log_entry(end, format::PackedEnd());
     std::string footer;
-    SMD_RETURN_IF_ERROR(format::append_footer(footer, segment->size(), text + end));
-    SMD_RETURN_IF_ERROR(segment->append({{as_bytes(footer)}}));
-    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment->sync());
-    SMD_RETURN_IF_ERROR(log->append({{as_bytes(end)}}));
-    return options_.durable == Durability::step ? log->sync() : Status();
+    SMD_RETURN_IF_ERROR(format::append_footer(footer, segment.size(), text + end));
+    SMD_RETURN_IF_ERROR(segment.append({{as_bytes(footer)}}));
+    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment.sync());
+    SMD_RETURN_IF_ERROR(log.append({{as_bytes(end)}}));
+    return options_.durable == Durability::step ? log.sync() : Status();
   }
 
   // The step's entries, and the block that holds them, too, at the end of the buffer.
@@ -323,8 +370,10 @@ class PackedSink final : public Sink {
 
   const PackedSinkOptions options_;
   RunFiles files_;
-  std::string writer_;     // once there is something to write
-  uint32_t sequence_ = 0;  // of the next segment
+  std::string writer_;                        // once there is something to write
+  uint32_t sequence_ = 0;                     // of the next segment
+  std::deque<format::PackedManifest> notes_;  // that could not be published yet
+  uint32_t note_sequence_ = 0;                // of the next one
 
   // Of the open segment.
   std::string segment_path_;
@@ -333,6 +382,7 @@ class PackedSink final : public Sink {
   std::string log_text_;       // what the log holds
   uint32_t names_logged_ = 0;  // how many names it holds
   bool holds_tensors_ = false;
+  std::chrono::steady_clock::time_point first_saved_;  // when its first step was
 
   // Of the open step.
   StepInfo step_;
