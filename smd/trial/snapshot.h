@@ -35,6 +35,7 @@ struct Checksums {
 // What one worker saved at one step.
 struct Part {
   Step step = 0;
+  double wall_secs = 0;     // of its numbers, which share one time; records have their own
   uint64_t base = 0;        // where the step begins in its file
   uint64_t precedence = 0;  // see NewPart
   uint32_t worker = 0;

@@ -89,6 +89,7 @@ void Staging::add(const NewPart& part) {
   if (!options_.range.contains(part.step.step)) return;
   published_ = nullptr;
   Part stored{.step = part.step.step,
+              .wall_secs = part.wall_secs,
               .base = part.base,
               .precedence = part.precedence,
               .worker = number_of(&Names::workers, part.worker),

@@ -331,6 +331,7 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
   const Part& part = snapshot.part(at.part);
   if (part.checksums) SMD_RETURN_IF_ERROR(check_block(snapshot, part, block.at(extent)));
   format::EventView event{
+      .wall_secs = part.wall_secs,
       .tensor = format::TensorContent{.dtype = entry.dtype, .elements = block.at(entry)}};
   if (entry.form == Layout::Form::number) event.tensor->shape = {1};
   return value_of(event, nullptr);
