@@ -14,6 +14,8 @@ namespace smd::format {
 inline constexpr std::string_view kPackedFolder = "v2";
 inline constexpr std::string_view kSegmentFolder = "v2/seg";
 inline constexpr std::string_view kLogFolder = "v2/log";
+// Says that index/ and events/ were exported from the segments and are no run of their own.
+inline constexpr std::string_view kExportMark = "v2/export.json";
 
 // Microseconds since 1970 as 14 hexadecimal digits, then 8 of chance.
 std::string incarnation_text(uint64_t micros, uint32_t chance);

@@ -59,6 +59,7 @@ Status check_layout(const Destination& place, RunLayout layout) {
   }
   const auto others = storage.list(packed ? "index" : format::kPackedFolder, "");
   if (!others.ok() || others->empty()) return {};  // recording tells of a place that cannot be read
+  if (packed && storage.stat(format::kExportMark).ok()) return {};
   return Error{ErrorCode::invalid_argument,
                fmt::format("The output directory holds a run with layout='{}', which cannot go on "
                            "with layout='{}'; choose another directory or the same layout: {}",

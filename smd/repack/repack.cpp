@@ -83,11 +83,11 @@ class Repack final {
     }
     SMD_TRY(const auto files, to_->list("", ""));
     if (files.empty()) return {};
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("The destination must be empty, but holds '{}'{}: {}",
-                             files.front().path,
-                             files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : "",
-                             to_->name())};
+    return Error{
+        ErrorCode::invalid_argument,
+        fmt::format("The destination must be empty, but holds '{}'{}: {}", files.front().path,
+                    files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : "",
+                    to_->name())};
   }
 
   // By worker, so that few files are open at a time; by step for each of them.
@@ -149,8 +149,7 @@ class Repack final {
   Status copy_collections() {
     SMD_TRY(const auto files, from_->list(kCollections, ""));
     for (const auto& file : files) {
-      SMD_TRY(const Bytes content,
-              storage::read_all(*from_, file.path, storage::kMostJsonBytes));
+      SMD_TRY(const Bytes content, storage::read_all(*from_, file.path, storage::kMostJsonBytes));
       SMD_RETURN_IF_ERROR(put(file.path, content));
       ++report_.collections_files;
     }
@@ -211,18 +210,16 @@ class Repack final {
       together.clear();
     }
     for (const Layout::ShapeOf& shape : layout.shapes()) {
-      SMD_RETURN_IF_ERROR(sink.shape(snapshot_->names().tensors[shape.tensor], shape.original_name,
-                                     shape.shape));
+      SMD_RETURN_IF_ERROR(
+          sink.shape(snapshot_->names().tensors[shape.tensor], shape.original_name, shape.shape));
       ++report_.shapes;
     }
     return sink.end_step();
   }
 
   static Status copy_value(std::string_view name, const TensorValue& value, Sink& sink) {
-    const format::TensorHead head{.name = name,
-                                  .dtype = value.dtype,
-                                  .shape = value.shape,
-                                  .wall_secs = value.wall_secs};
+    const format::TensorHead head{
+        .name = name, .dtype = value.dtype, .shape = value.shape, .wall_secs = value.wall_secs};
     if (value.dtype != DType::string) return sink.tensor(head, value.elements);
     const std::vector<std::string_view> texts(value.strings.begin(), value.strings.end());
     return sink.strings(head, texts);
@@ -239,8 +236,8 @@ class Repack final {
     SMD_TRY(const auto copy, open(to_));
     SMD_TRY(const auto mismatch, first_mismatch(*run_, *copy, [this] { tell(); }));
     if (mismatch) {
-      return Error{ErrorCode::internal, fmt::format("The copy is not like the run. {} {}",
-                                                    *mismatch, to_->name())};
+      return Error{ErrorCode::internal,
+                   fmt::format("The copy is not like the run. {} {}", *mismatch, to_->name())};
     }
     report_.verified = true;
     return {};

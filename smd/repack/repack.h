@@ -39,10 +39,10 @@ struct RepackReport {
   uint64_t values = 0;   // texts included
   uint64_t reductions = 0;
   uint64_t shapes = 0;
-  uint64_t element_bytes = 0;     // of values and reductions
+  uint64_t element_bytes = 0;  // of values and reductions
   uint64_t collections_files = 0;
-  uint64_t empty_left_out = 0;    // steps of a worker that hold nothing
-  bool ended = false;             // the run has its end marker, and so has the copy
+  uint64_t empty_left_out = 0;  // steps of a worker that hold nothing
+  bool ended = false;           // the run has its end marker, and so has the copy
   bool verified = false;
 };
 

@@ -38,7 +38,8 @@ class RepackCommand final : public Invocation {
         ->required()
         ->type_name("");
     options.add_option("DST", to_, "where the copy goes; must be empty")->required()->type_name("");
-    options.add_option("--layout", layout_, "original or packed")->required()->type_name("LAYOUT");
+    static constexpr std::string_view kLayouts[] = {"original", "packed"};
+    add_choice(options, "--layout", layout_, kLayouts, "the layout of the copy")->required();
     options.add_flag("--verify,!--no-verify", options_.verify,
                      "compare the copy with the run, bit for bit; on unless --no-verify");
   }
