@@ -20,8 +20,8 @@
 namespace smd {
 namespace {
 
-// There until the copy is complete; readers of runs do not look here.
-constexpr std::string_view kMark = ".smdebug/repack.json";
+using format::kRepackMark;
+
 constexpr std::string_view kCollections = "collections";
 // The original's layout takes four bytes for the smallest float, and its records end here.
 constexpr uint64_t kLargeBytes = (uint64_t{2} << 30) / 4 - 4096;
@@ -52,7 +52,7 @@ class Repack final {
     if (options_.verify) SMD_RETURN_IF_ERROR(verify());
     SMD_RETURN_IF_ERROR(to_->sync());
     if (ended) SMD_RETURN_IF_ERROR(put(format::kEndMarker, {}));
-    SMD_RETURN_IF_ERROR(to_->remove(kMark));
+    SMD_RETURN_IF_ERROR(to_->remove(kRepackMark));
     report_.ended = ended;
     report_.workers = parts_.size();
     return report_;
@@ -140,7 +140,7 @@ class Repack final {
   Status write_mark() const {
     const Json mark = {{"source", from_->name()}, {"layout", name_of(options_.layout)}};
     const std::string text = dump_json(mark);
-    SMD_TRY(const bool first, to_->put(kMark, as_bytes(text), storage::Put::if_absent, {}));
+    SMD_TRY(const bool first, to_->put(kRepackMark, as_bytes(text), storage::Put::if_absent, {}));
     if (first) return {};
     return Error{ErrorCode::invalid_argument,
                  fmt::format("Somebody else copies a run to this place: {}", to_->name())};
@@ -268,10 +268,11 @@ Result<RepackReport> repack_run(std::shared_ptr<storage::Storage> from,
 }
 
 std::optional<std::string> interrupted_repack(storage::Storage& storage) {
-  if (!storage.stat(kMark).ok()) return std::nullopt;
+  if (!storage.stat(kRepackMark).ok()) return std::nullopt;
   std::string source = "another place";
-  if (const auto bytes = storage::read_all(storage, kMark, storage::kMostJsonBytes); bytes.ok()) {
-    const auto mark = parse_json(as_text(*bytes), kMark);
+  if (const auto bytes = storage::read_all(storage, kRepackMark, storage::kMostJsonBytes);
+      bytes.ok()) {
+    const auto mark = parse_json(as_text(*bytes), kRepackMark);
     if (mark.ok() && mark->is_object() && mark->contains("source") &&
         (*mark)["source"].is_string()) {
       source = fmt::format("'{}'", (*mark)["source"].get<std::string>());

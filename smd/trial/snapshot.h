@@ -29,6 +29,7 @@ inline constexpr uint32_t kOwnFile = UINT32_MAX - 1;
 // Of what a part stores; absent where nobody recorded one.
 struct Checksums {
   std::vector<std::optional<uint32_t>> records;  // of the payloads, like the layout's entries
+  std::vector<uint32_t> pieces;                  // of the payloads of split tensors, by number
   std::optional<uint32_t> block;                 // of all numbers of the block
 };
 

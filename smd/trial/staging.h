@@ -46,7 +46,7 @@ class Staging final {
   }
   // The number of an equal layout, if there is one.
   uint32_t add_layout(std::vector<Layout::Entry> entries, std::vector<Layout::ShapeOf> shapes,
-                      Layout::Block block = {});
+                      Layout::Block block = {}, std::vector<Layout::Split> splits = {});
   const Layout& layout(uint32_t id) const { return *data_.layouts[id]; }
 
   // Adds a part, or replaces the one of the same step and worker. Steps outside of the range are

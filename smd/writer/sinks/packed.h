@@ -24,6 +24,8 @@ struct PackedSinkOptions {
   // that holds numbers only.
   uint64_t max_tensor_segment_bytes = uint64_t{256} << 20;
   uint64_t max_number_segment_bytes = uint64_t{8} << 20;
+  // A tensor whose record would be longer is stored in parts; protobuf messages end at 2 GiB - 1.
+  uint64_t max_record_bytes = (uint64_t{2} << 30) - 4096;
   // Names the writer, together with chance.
   std::shared_ptr<const Clock> clock = system_clock();
 };
