@@ -10,6 +10,7 @@
 #include "smd/format/event.h"
 #include "smd/format/tfrecord.h"
 #include "smd/reduce/reduce.h"
+#include "smd/trial/internal/segment_file.h"
 #include "smd/types/tensor_name.h"
 
 namespace smd::internal {
@@ -330,15 +331,18 @@ Result<double> RecordReader::read_piece(const Part& part, const Layout::Piece& p
                     "log says, but {:#010x},",
                     part.checksums->pieces[piece.number], crc));
   };
+  // What a record says besides its elements is short.
+  constexpr uint64_t kMostOverheadBytes = uint64_t{1} << 20;
+  if (piece.length - out.size() > kMostOverheadBytes) {
+    return wrong("There is no such part of a tensor");
+  }
   std::array<std::byte, kHeadBytes> head;
   SMD_TRY(const size_t got,
           file.file->read_at(begin, std::span(head).first(std::min(kHeadBytes, piece.length))));
   const auto place = format::locate_content(ByteSpan(head).first(got));
   if (!place || place->length != out.size() || place->offset > piece.length - out.size()) {
     // Small, or written by somebody else.
-    Bytes record(piece.length);
-    SMD_TRY(const size_t all, file.file->read_at(begin, record));
-    record.resize(all);
+    SMD_TRY(const Bytes record, read_bytes(*file.file, begin, piece.length));
     const auto framed = format::parse_record(record, begin);
     if (!framed.ok()) return in_file(framed.error(), file.path);
     SMD_RETURN_IF_ERROR(check(crc32c(framed->payload)));

@@ -1,5 +1,7 @@
 #include "smd/trial/internal/segment_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "smd/format/event_name.h"
@@ -10,15 +12,23 @@
 namespace smd::internal {
 namespace {
 
-// Up to `length` bytes; fewer at the end of the file.
+// Protobuf messages end here.
+constexpr uint64_t kMostRecordBytes = uint64_t{2} << 30;
+
+}  // namespace
+
 Result<Bytes> read_bytes(storage::ReadFile& file, uint64_t offset, uint64_t length) {
-  Bytes bytes(length);
+  Bytes bytes;
+  try {
+    bytes.resize(length);
+  } catch (const std::exception&) {  // there is no other way to be told
+    return Error{ErrorCode::io,
+                 fmt::format("There is no memory for {} bytes at offset {}.", length, offset)};
+  }
   SMD_TRY(const size_t got, file.read_at(offset, bytes));
   bytes.resize(got);
   return bytes;
 }
-
-}  // namespace
 
 Result<std::string> log_of_footer(storage::ReadFile& file, uint64_t size_bytes) {
   if (size_bytes < format::kFooterTailBytes) {
@@ -27,6 +37,10 @@ Result<std::string> log_of_footer(storage::ReadFile& file, uint64_t size_bytes) 
   SMD_TRY(const Bytes tail,
           read_bytes(file, size_bytes - format::kFooterTailBytes, format::kFooterTailBytes));
   SMD_TRY(const auto place, format::parse_footer_tail(tail, size_bytes));
+  if (place.length > format::kMostLogBytes) {
+    return Error{ErrorCode::corrupt,
+                 fmt::format("The footer has {} bytes, more than any has.", place.length)};
+  }
   SMD_TRY(const Bytes compressed, read_bytes(file, place.offset, place.length));
   return format::unpack_footer(place, compressed);
 }
@@ -41,7 +55,7 @@ Result<SegmentScan> scan_segment(storage::ReadFile& file, uint64_t size_bytes) {
     const auto header = format::record_header(payload);
     const uint64_t left = size_bytes - at - format::kRecordHeaderBytes;
     if (!std::equal(header.begin(), header.end(), head.begin()) || payload > left ||
-        left - payload < format::kRecordFooterBytes) {
+        left - payload < format::kRecordFooterBytes || payload > kMostRecordBytes) {
       break;
     }
     const uint64_t length = payload + format::kRecordOverheadBytes;

@@ -6,10 +6,14 @@
 #include <cstdint>
 #include <string>
 
+#include "smd/base/bytes.h"
 #include "smd/base/result.h"
 #include "smd/storage/storage.h"
 
 namespace smd::internal {
+
+// Up to `length` bytes; fewer at the end of the file. io: there is no memory for so many.
+Result<Bytes> read_bytes(storage::ReadFile& file, uint64_t offset, uint64_t length);
 
 // The log that the footer of a closed segment holds. not_found: no footer. unsupported: that of a
 // later release.

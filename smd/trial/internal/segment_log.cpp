@@ -6,6 +6,7 @@
 #include <array>
 
 #include "smd/format/packed_block.h"
+#include "smd/format/packed_footer.h"
 #include "smd/format/tfrecord.h"
 #include "smd/trial/internal/segment_file.h"
 #include "smd/types/tensor_name.h"
@@ -16,14 +17,6 @@ namespace {
 constexpr std::string_view kAbs = "abs_";
 
 Error corrupt(std::string what) { return {ErrorCode::corrupt, std::move(what)}; }
-
-// Up to `length` bytes; fewer at the end of the file.
-Result<Bytes> read_bytes(storage::ReadFile& file, uint64_t offset, uint64_t length) {
-  Bytes bytes(length);
-  SMD_TRY(const size_t got, file.read_at(offset, bytes));
-  bytes.resize(got);
-  return bytes;
-}
 
 }  // namespace
 
@@ -42,6 +35,9 @@ Status SegmentLog::read(storage::Storage& storage) {
   SMD_TRY(auto file, storage.open(path));
   SMD_TRY(const uint64_t size, file->size());
   if (size <= read_bytes_) return {};
+  if (size > format::kMostLogBytes) {
+    return corrupt(fmt::format("A log of {} bytes is longer than any may be: {}", size, path));
+  }
   SMD_TRY(const Bytes text, read_bytes(*file, read_bytes_, size - read_bytes_));
   const Status status = parse(text);
   if (status.ok()) return {};
