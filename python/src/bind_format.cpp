@@ -113,7 +113,8 @@ class StepFile final {
       : step_(step) {
     auto storage = check(smd::storage::open_storage(out_dir));
     const std::string name = smd::worker_to_file_name(worker);
-    if (check(smd::parse_run_layout(layout)) == smd::RunLayout::packed) {
+    packed_ = check(smd::parse_run_layout(layout)) == smd::RunLayout::packed;
+    if (packed_) {
       sink_ = smd::packed_sink({.storage = std::move(storage), .worker = name});
     } else {
       sink_ = smd::original_sink({.storage = std::move(storage), .worker = name});
@@ -135,7 +136,7 @@ class StepFile final {
     }
     const smd::TensorView view = arg.view();
     if (view.size() == 0) return;
-    check(smd::format::check_record_size(head, static_cast<uint64_t>(view.size())));
+    if (!packed_) check(smd::format::check_record_size(head, static_cast<uint64_t>(view.size())));
     if (view.is_contiguous()) return check(sink_->tensor(head, view.bytes()));
     smd::Bytes copy(static_cast<size_t>(view.size_bytes()));
     smd::gather(view, 0, copy);
@@ -163,6 +164,7 @@ class StepFile final {
   }
 
   smd::Step step_;
+  bool packed_ = false;
   std::unique_ptr<smd::Sink> sink_;
   bool open_ = false;
 };

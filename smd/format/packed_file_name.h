@@ -16,6 +16,8 @@ inline constexpr std::string_view kSegmentFolder = "v2/seg";
 inline constexpr std::string_view kLogFolder = "v2/log";
 // Only while they wait to be sent to an object store.
 inline constexpr std::string_view kNoteFolder = "v2/note";
+// Says that index/ and events/ were exported from the segments and are no run of their own.
+inline constexpr std::string_view kExportMark = "v2/export.json";
 
 // Microseconds since 1970 as 14 hexadecimal digits, then 8 of chance.
 std::string incarnation_text(uint64_t micros, uint32_t chance);

@@ -60,7 +60,9 @@ bool holds(const Destination& place, RunLayout layout) {
   const std::string_view folder = packed ? format::kPackedFolder : "index";
   if (!place.spool) {
     const auto files = place.storage->list(folder, "");
-    return files.ok() && !files->empty();
+    if (!files.ok() || files->empty()) return false;
+    // An index that was exported from a packed run is no run of its own.
+    return packed || !place.storage->stat(format::kExportMark).ok();
   }
   if (!place.spool->waiting(folder).empty()) return true;
   if (packed) return place.remote->stat(packed::journal_of(place.remote).head_path()).ok();

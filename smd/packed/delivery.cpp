@@ -13,7 +13,7 @@
 #include "smd/format/packed_log.h"
 #include "smd/format/packed_manifest.h"
 #include "smd/format/tfrecord.h"
-#include "smd/packed/segment_text.h"
+#include "smd/packed/segment_file.h"
 #include "smd/storage/copy.h"
 
 namespace smd::packed {

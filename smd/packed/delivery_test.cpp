@@ -12,7 +12,7 @@
 #include "smd/format/packed_footer.h"
 #include "smd/format/packed_log.h"
 #include "smd/format/packed_manifest.h"
-#include "smd/packed/segment_text.h"
+#include "smd/packed/segment_file.h"
 #include "smd/storage/spool.h"
 #include "tests/support/faulty_storage.h"
 

@@ -2,13 +2,19 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <ostream>
 #include <span>
 
 #include "smd/base/nearest.h"
 #include "smd/cli/command.h"
+#include "smd/cli/json_output.h"
 #include "smd/cli/options.h"
+#include "smd/cli/progress.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
+#include "smd/cli/text_width.h"
+#include "smd/cli/units.h"
+#include "smd/repack/index_export.h"
 #include "smd/trial/frame.h"
 
 namespace smd::cli::command_list {
@@ -70,7 +76,8 @@ class Export final : public Invocation {
  public:
   explicit Export(CLI::App& options) {
     add_run(options, run_);
-    options.add_option("OUT", file_, "the file to write")->type_name("");
+    options.add_option("OUT", file_, "the file to write; not with --to or --index-only")
+        ->type_name("");
     add_choice(options, "--to", to_, kExporters, "carry the numbers to this tool instead");
     add_list(options, "--set", settings_, "KEY=VALUE",
              "a setting of the exporter that --to names; may be repeated");
@@ -81,11 +88,14 @@ class Export final : public Invocation {
         "a column for this reduction; all that are stored, or with --to none; may be repeated");
     add_mode(options, mode_);
     add_worker(options, options_.worker);
+    options.add_flag("--index-only", index_only_,
+                     "write the original's index beside a packed run instead");
   }
 
   // What can be wrong is found here, quickly; the rest is done by python/smdebug/cli.py, as the
   // libraries for these formats and tools live there.
   Result<ExitCode> run(const Context& context) override {
+    if (index_only_) return write_index(context);
     SMD_RETURN_IF_ERROR(check_destination(file_, to_, settings_));
     SMD_TRY(auto opened, open_trial(run_));
     const std::shared_ptr<Trial> trial = std::move(opened);
@@ -108,6 +118,49 @@ class Export final : public Invocation {
   }
 
  private:
+  Result<ExitCode> write_index(const Context& context) {
+    if (!file_.empty() || !to_.empty() || !settings_.empty() || !choice_.patterns.empty() ||
+        !options_.reductions.empty() || !mode_.empty() || !options_.worker.empty()) {
+      return Error{ErrorCode::invalid_argument,
+                   "--index-only writes beside the run, and all of it; it goes with no other "
+                   "argument than RUN."};
+    }
+    SMD_TRY(const auto storage, open_run(run_));
+    Result<IndexExportReport> report = IndexExportReport{};
+    {
+      Progress progress(context.terminal, context.clock, "export", ProgressUnit::steps);
+      report = export_index(storage,
+                            [&](uint64_t done, uint64_t total) { progress.update(done, total); });
+    }
+    if (!report.ok()) return report.error();
+    if (context.json) {
+      write_json(context.terminal.out, {{"run", storage->name()},
+                                        {"steps", report->steps},
+                                        {"workers", report->workers},
+                                        {"index_files", report->index_files},
+                                        {"event_files", report->event_files},
+                                        {"event_bytes", report->event_bytes},
+                                        {"in_place", report->in_place},
+                                        {"copied", report->copied},
+                                        {"left_out", report->left_out},
+                                        {"too_large", report->too_large}});
+      return ExitCode::well;
+    }
+    std::ostream& out = context.terminal.out;
+    out << fmt::format("wrote {} for {} of {}\n", counted(report->index_files, "index file"),
+                       counted(report->steps, "step"), counted(report->workers, "worker"));
+    out << fmt::format("{} stay where they are, {} were copied to {} ({})\n",
+                       counted(report->in_place, "tensor"), counted(report->copied, "value"),
+                       counted(report->event_files, "event file"),
+                       human_bytes(report->event_bytes));
+    if (report->left_out > 0) {
+      out << fmt::format("left out, as the original ends at 2 GiB a tensor: {} of {}\n",
+                         counted(report->left_out, "value"),
+                         printable(fmt::format("{}", fmt::join(report->too_large, ", "))));
+    }
+    return ExitCode::well;
+  }
+
   std::string run_;
   std::string file_;
   std::string to_;
@@ -115,6 +168,7 @@ class Export final : public Invocation {
   TensorChoice choice_;
   std::string mode_;
   FrameOptions options_;
+  bool index_only_ = false;
 };
 
 constexpr Example kExamples[] = {
@@ -124,6 +178,7 @@ constexpr Example kExamples[] = {
     {"export runs/first --to mlflow --set experiment=demo", "carry scalars to MLflow"},
     {"export runs/first --to wandb --set project=demo --reduction l2",
      "and norms to Weights & Biases"},
+    {"export --index-only runs/packed", "let the original's reader open a packed run"},
 };
 
 }  // namespace
@@ -138,7 +193,12 @@ const Command export_table = {
         "reduction that was not stored is computed where the value was saved. The file appears "
         "when it is complete. With --to instead of OUT, single numbers and the reductions that are "
         "asked for go to a tool that draws them: docs/guide/exporters.md names the settings of "
-        "each. Needs Python with the package pyarrow.",
+        "each. Needs Python with the package pyarrow. "
+        "--index-only writes no table: it writes index files beside the segments of a packed run, "
+        "so that the original's reader "
+        "opens it. Tensors stay where they are; numbers, and types that the original does not "
+        "know, get records in event files. Ours still read the packed run. A run that has grown "
+        "is exported again by the same call.",
     .examples = kExamples,
     .prepare = [](CLI::App& options) -> std::unique_ptr<Invocation> {
       return std::make_unique<Export>(options);

@@ -66,5 +66,27 @@ TEST_F(ExportCommand, wrong_ones_are_refused_before) {
   EXPECT_THAT(handed_over, IsEmpty());
 }
 
+TEST_F(ExportCommand, the_index_of_a_packed_run_is_written_beside_it) {
+  const std::string packed = folder + "/packed";
+  ASSERT_EQ(run({"repack", hook, packed, "--layout", "packed"}), 0) << err;
+  EXPECT_EQ(run({"export", "--index-only", packed}), 0) << err;
+  EXPECT_THAT(out, HasSubstr("for 4 steps of 1 worker\n"));
+  EXPECT_EQ(run({"export", "--index-only", packed, "--json"}), 0) << err;
+  EXPECT_EQ(json()["steps"], 4);
+  EXPECT_EQ(json()["left_out"], 0);
+  EXPECT_TRUE(std::filesystem::exists(packed + "/index/000000000/000000000000_worker_0.json"));
+  EXPECT_EQ(run({"diff", hook, packed}), 0) << out;
+  EXPECT_THAT(handed_over, IsEmpty());
+}
+
+TEST_F(ExportCommand, the_index_goes_with_nothing_else) {
+  EXPECT_EQ(run({"export", "--index-only", hook, folder + "/out.csv"}), 2);
+  EXPECT_THAT(err, HasSubstr("no other argument than RUN"));
+  EXPECT_EQ(run({"export", "--index-only", hook}), 2);
+  EXPECT_THAT(err, HasSubstr("not in the packed layout"));
+  EXPECT_EQ(run({"export", hook}), 2);
+  EXPECT_THAT(err, HasSubstr("OUT is required"));
+}
+
 }  // namespace
 }  // namespace smd::cli

@@ -82,7 +82,7 @@ class CommittedSource final : public Source {
                    fmt::format("'{}' is not the name of a segment.", manifest.segment)};
     }
     internal::SegmentLog log(*name);
-    const Status read = log.read_text(manifest.log);
+    const Status read = log.read_whole(manifest.log);
     log.merge(staging, options_.check);  // as far as it could be read
     return read;
   }

@@ -102,7 +102,7 @@ class FoundSource final : public Source {
   // Of a place that holds a packed run.
   Status check_alone() {
     SMD_TRY(const auto indexes, options_.storage->list("index", ""));
-    if (!indexes.empty()) {
+    if (!indexes.empty() && !options_.storage->stat(format::kExportMark).ok()) {
       return Error{ErrorCode::unsupported,
                    fmt::format("The directory holds steps in the original layout (index/) and in "
                                "the packed one (v2/), which are two runs; move one of them to a "

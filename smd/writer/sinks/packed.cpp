@@ -57,29 +57,35 @@ class PackedSink final : public Sink {
       return {};
     }
     SMD_RETURN_IF_ERROR(open_step());
-    const uint64_t count = bytes / size_of(head.dtype);
     format::TensorHead packed = head;
     packed.as_is = true;
-    packed.padding = format::aligning_padding(step_, packed, count, position());
-    begin_raw(packed, format::record_bytes(step_, packed, count));
-    const size_t start = buffer_.size();
-    format::append_record_start(buffer_, step_, packed, count);
-    pending_ = Pending{.left = bytes};
-    pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
-    format::append_record_end(pending_->end, step_, packed);
+    const uint64_t count = bytes / size_of(head.dtype);
+    incoming_ = Incoming{.name = std::string(head.name),
+                         .dtype = head.dtype,
+                         .shape = Shape(head.shape.begin(), head.shape.end()),
+                         .wall_secs = head.wall_secs,
+                         .count = count};
+    packed.padding = format::kPackedAlignment;
+    const uint64_t record = format::record_bytes(step_, packed, count);
+    if (record > options_.max_record_bytes && count > 1) plan_parts(record - bytes);
+    begin_record();
     return more(elements);
   }
 
   Status more(ByteSpan elements) override {
-    pending_->crc = crc32c(elements, pending_->crc);
-    SMD_RETURN_IF_ERROR(append_elements(elements));
-    pending_->left -= elements.size();
-    if (pending_->left > 0) return {};
-    const ByteSpan end = as_bytes(pending_->end);
-    raws_.back().crc32c = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
-    buffer_ += pending_->end;
-    pending_.reset();
-    return flush_if_full();
+    for (;;) {
+      const ByteSpan now = elements.first(std::min<uint64_t>(pending_->left, elements.size()));
+      pending_->crc = crc32c(now, pending_->crc);
+      SMD_RETURN_IF_ERROR(append_elements(now));
+      pending_->left -= now.size();
+      if (pending_->left > 0) return {};
+      elements = elements.subspan(now.size());
+      SMD_RETURN_IF_ERROR(end_record());
+      if (incoming_->next == incoming_->count) break;
+      begin_record();
+    }
+    incoming_.reset();
+    return {};
   }
 
   Status reductions(std::string_view tensor, double wall_secs,
@@ -132,6 +138,7 @@ class PackedSink final : public Sink {
     if (log_text_.empty()) first_saved_ = options_.clock->now();
     log_text_ += entries_;
     names_logged_ = names_.size();
+    if (split_) features_logged_ |= format::kSplitTensors;
     schema.logged = true;
     holds_tensors_ = holds_tensors_ || !raws_.empty();
     step_open_ = false;
@@ -181,11 +188,73 @@ class PackedSink final : public Sink {
 
  private:
   // A tensor whose elements are arriving.
+  struct Incoming {
+    std::string name;
+    DType dtype = DType::float32;
+    Shape shape;
+    double wall_secs = 0;
+    uint64_t count = 0;     // of elements
+    uint64_t per_part = 0;  // 0: it is one record
+    uint64_t next = 0;      // the first element of the next record
+  };
+  // The record that takes them.
   struct Pending {
     uint64_t left = 0;  // bytes of elements to come
     uint32_t crc = 0;   // of the payload so far
     std::string end;
   };
+
+  // As many whole rows as fit into a record, or elements where not even one row does.
+  void plan_parts(uint64_t overhead) {
+    const size_t size = size_of(incoming_->dtype);
+    const uint64_t most = options_.max_record_bytes;
+    const uint64_t fit = std::max<uint64_t>((most - std::min(most, overhead)) / size, 1);
+    const uint64_t rows = static_cast<uint64_t>(incoming_->shape.front());
+    const uint64_t row = incoming_->count / rows;
+    incoming_->per_part = row <= fit ? fit / row * row : fit;
+    split_ = true;
+  }
+
+  void begin_record() {
+    const uint64_t left = incoming_->count - incoming_->next;
+    const bool split = incoming_->per_part > 0;
+    const uint64_t count = split ? std::min(left, incoming_->per_part) : left;
+    Shape part = incoming_->shape;
+    if (split) {
+      const uint64_t row = incoming_->count / static_cast<uint64_t>(part.front());
+      if (count % row == 0) {
+        part.front() = static_cast<int64_t>(count / row);
+      } else {
+        part = {static_cast<int64_t>(count)};
+      }
+    }
+    format::TensorHead head{.name = incoming_->name,
+                            .dtype = incoming_->dtype,
+                            .shape = part,
+                            .wall_secs = incoming_->wall_secs,
+                            .as_is = true};
+    head.padding = format::aligning_padding(step_, head, count, position());
+    begin_raw(head, format::record_bytes(step_, head, count));
+    if (split) {
+      raws_.back().shape = incoming_->shape;
+      raws_.back().first = incoming_->next;
+      raws_.back().count = count;
+    }
+    incoming_->next += count;
+    const size_t start = buffer_.size();
+    format::append_record_start(buffer_, step_, head, count);
+    pending_ = Pending{.left = count * size_of(incoming_->dtype)};
+    pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
+    format::append_record_end(pending_->end, step_, head);
+  }
+
+  Status end_record() {
+    const ByteSpan end = as_bytes(pending_->end);
+    raws_.back().crc32c = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
+    buffer_ += pending_->end;
+    pending_.reset();
+    return flush_if_full();
+  }
 
   static uint64_t element_bytes(const format::TensorHead& head) {
     const auto count = static_cast<uint64_t>(TensorView{.shape = head.shape}.size());
@@ -278,6 +347,7 @@ class PackedSink final : public Sink {
   Status write_end(storage::AppendFile& segment, storage::AppendFile& log) {
     const std::string text = std::exchange(log_text_, {});
     names_logged_ = 0;
+    features_logged_ = 0;
     block_.forget_logged();
     holds_tensors_ = false;
     if (text.empty()) return {};  // no step
@@ -294,9 +364,12 @@ class PackedSink final : public Sink {
   // The step's entries, and the block that holds them, too, at the end of the buffer.
   void make_entries(const internal::BlockBuilder::Schema& schema) {
     entries_.clear();
-    if (log_text_.empty()) {
+    // Stands again before the first step that an older reader would misread.
+    const uint64_t features = split_ ? format::kSplitTensors : 0;
+    if (log_text_.empty() || (features & ~features_logged_) != 0) {
       format::append_log_entry(entries_,
-                               format::PackedHeader{.worker = options_.worker,
+                               format::PackedHeader{.features = features_logged_ | features,
+                                                    .worker = options_.worker,
                                                     .writer = writer_,
                                                     .segment = segment_path_,
                                                     .created_secs = options_.clock->unix_secs()});
@@ -362,7 +435,9 @@ class PackedSink final : public Sink {
 
   void reset_step() {
     buffer_.clear();
+    incoming_.reset();
     pending_.reset();
+    split_ = false;
     raws_.clear();
     shapes_.clear();
     block_.clear();
@@ -379,8 +454,9 @@ class PackedSink final : public Sink {
   std::string segment_path_;
   std::unique_ptr<storage::AppendFile> segment_;
   std::unique_ptr<storage::AppendFile> log_;
-  std::string log_text_;       // what the log holds
-  uint32_t names_logged_ = 0;  // how many names it holds
+  std::string log_text_;          // what the log holds
+  uint32_t names_logged_ = 0;     // how many names it holds
+  uint64_t features_logged_ = 0;  // those that it says are needed
   bool holds_tensors_ = false;
   std::chrono::steady_clock::time_point first_saved_;  // when its first step was
 
@@ -390,7 +466,9 @@ class PackedSink final : public Sink {
   uint64_t base_ = 0;       // where it begins in the segment
   bool step_open_ = false;  // base_ is known
   std::string buffer_;      // what is not in the segment yet
+  std::optional<Incoming> incoming_;
   std::optional<Pending> pending_;
+  bool split_ = false;  // a tensor of the step is stored in parts
   std::vector<format::PackedRaw> raws_;
   std::vector<format::PackedShape> shapes_;
 

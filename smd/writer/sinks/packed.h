@@ -31,6 +31,8 @@ struct PackedSinkOptions {
   std::chrono::milliseconds max_segment_age{10'000};
   // The writer's name holds at least these microseconds, so that it comes after those before.
   uint64_t least_micros = 0;
+  // A tensor whose record would be longer is stored in parts; protobuf messages end at 2 GiB - 1.
+  uint64_t max_record_bytes = (uint64_t{2} << 30) - 4096;
   // Names the writer, together with chance.
   std::shared_ptr<const Clock> clock = system_clock();
 };
