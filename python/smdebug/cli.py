@@ -19,6 +19,7 @@ from importlib import metadata
 
 from smdebug import _core
 from smdebug._core import VERSION
+from smdebug.compact import compact as write_tables
 from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import SMDebugError
 from smdebug.frame import Frame
@@ -103,7 +104,26 @@ def export(arguments: Sequence[str]) -> int:
     return WELL
 
 
+def compact(arguments: Sequence[str]) -> int:
+    """Writes the numbers of a run as Parquet tables."""
+    made = parser("compact")
+    made.add_argument("run")
+    made.add_argument("--parquet", required=True)
+    options = made.parse_args(arguments)
+    storage = _core.Storage.open(os.path.expanduser(options.run), credentials=botocore_credentials)
+    trial = _core.Trial.open(storage, begin=0, end=None, check=False, log=core_log)
+    trial.refresh()
+    rows = write_tables(trial, options.parquet)
+    if options.json:
+        print(json.dumps({"run": trial.place, "directory": options.parquet, "rows": rows}))
+    else:
+        for name, count in rows.items():
+            print(f"wrote {os.path.join(options.parquet, name)}: {count} rows")
+    return WELL
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "compact": compact,
     "environment": environment,
     "export": export,
 }

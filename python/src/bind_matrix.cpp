@@ -19,8 +19,7 @@ using Names = std::optional<std::vector<std::string>>;
 // The arrays keep the whole matrix.
 nb::object arrays_of(smd::Matrix found) {
   auto* const matrix = new smd::Matrix(std::move(found));
-  const nb::capsule owner(matrix,
-                          [](void* p) noexcept { delete static_cast<smd::Matrix*>(p); });
+  const nb::capsule owner(matrix, [](void* p) noexcept { delete static_cast<smd::Matrix*>(p); });
   const size_t shape[] = {matrix->rows(), matrix->columns()};
   std::byte* const elements = matrix->memory.get();
   const nb::object values =
@@ -39,13 +38,15 @@ nb::object arrays_of(smd::Matrix found) {
 
 nb::object read(nb::handle trial_object, const std::string& reduction, const Names& tensors,
                 smd::Mode mode, const std::optional<std::string>& worker,
-                std::optional<smd::Step> start, std::optional<smd::Step> end, bool incomplete) {
+                std::optional<smd::Step> start, std::optional<smd::Step> end, bool incomplete,
+                bool compute) {
   const auto trial = to_trial(trial_object);
   smd::MatrixOptions options{.reduction = reduction,
                              .mode = mode,
                              .worker = worker.value_or(""),
                              .steps = {.begin = start.value_or(0), .end = end},
-                             .incomplete = incomplete};
+                             .incomplete = incomplete,
+                             .compute = compute};
   if (tensors) options.tensors = tensor_numbers(*trial->snapshot(), *tensors);
   smd::Result<smd::Matrix> matrix = [&] {
     const nb::gil_scoped_release released;
@@ -59,7 +60,7 @@ nb::object read(nb::handle trial_object, const std::string& reduction, const Nam
 void bind_matrix(nb::module_& m) {
   m.def("read_matrix", &read, nb::arg("trial"), nb::arg("reduction"), nb::arg("tensors").none(),
         nb::arg("mode"), nb::arg("worker").none(), nb::arg("start").none(), nb::arg("end").none(),
-        nb::arg("incomplete"),
+        nb::arg("incomplete"), nb::arg("compute") = true,
         "(numbers, which of them are there or None, names, steps); None: all are there.");
 }
 

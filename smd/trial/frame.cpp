@@ -164,8 +164,8 @@ FrameReader::Plan FrameReader::make_plan(const Layout& layout) const {
         row.missing.push_back(c);
       }
     }
-    if (row.raw != kNone &&
-        entries[row.raw].length <= internal::most_bytes_of_single(frame_.tensor_names_[row.tensor])) {
+    if (row.raw != kNone && entries[row.raw].length <=
+                                internal::most_bytes_of_single(frame_.tensor_names_[row.tensor])) {
       plan.cells.push_back({row.raw, number, value_column});
     }
     if (plan.cells.size() > cells_before || !row.missing.empty()) {

@@ -129,7 +129,7 @@ class MatrixReader final {
     }
     slot_ = snapshot_->find_slot(options_.reduction, false);
     const auto known = parse_reduction(options_.reduction);
-    if (known.ok()) reduction_ = *known;
+    if (known.ok() && options_.compute) reduction_ = *known;
     if (!slot_ && !known.ok()) return known.error();
     return {};
   }
@@ -138,10 +138,9 @@ class MatrixReader final {
     if (options_.worker.empty()) return {};
     worker_ = snapshot_->names().workers.find(options_.worker);
     if (worker_) return {};
-    return Error{
-        ErrorCode::invalid_argument,
-        fmt::format("There is no worker '{}'.{}", options_.worker,
-                    did_you_mean(options_.worker, all_of(snapshot_->names().workers)))};
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("There is no worker '{}'.{}", options_.worker,
+                             did_you_mean(options_.worker, all_of(snapshot_->names().workers)))};
   }
 
   Status choose_tensors() {
@@ -219,9 +218,9 @@ class MatrixReader final {
     uint32_t nth = 0;
     for (size_t i = 0; i < key.size();) {
       const size_t count =
-          static_cast<size_t>(std::find(key.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                                        key.end(), kNone) -
-                              key.begin()) -
+          static_cast<size_t>(
+              std::find(key.begin() + static_cast<std::ptrdiff_t>(i) + 1, key.end(), kNone) -
+              key.begin()) -
           i - 1;
       const size_t begin = plan.pieces.size();
       for (uint32_t part = nth; part < nth + count; ++part) {

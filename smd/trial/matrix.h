@@ -31,6 +31,7 @@ struct MatrixOptions {
   std::string worker{};  // empty: at each step the first that has the number
   StepRange steps{};
   bool incomplete = false;  // with steps that some worker lacks
+  bool compute = true;      // what is not stored; otherwise it is missing
 };
 
 struct Matrix {

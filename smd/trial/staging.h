@@ -33,6 +33,7 @@ struct NewPart {
   // that is added later.
   uint64_t precedence = 0;
   bool append_only = false;  // see Part
+  double wall_secs = 0;      // see Part
 };
 
 class Staging final {

@@ -197,7 +197,8 @@ void SegmentLog::merge(Staging& staging, bool keep_checksums) {
                  .checksums = std::move(checksums),
                  .base = step.base,
                  .precedence = name_.micros,
-                 .append_only = true});
+                 .append_only = true,
+                 .wall_secs = step.wall_secs});
   }
   steps_.clear();
 }
