@@ -25,6 +25,8 @@ from smdebug.frame import _appearing, _import
 FILES = ("statistics.parquet", "tensors.parquet", "steps.parquet", "pyramid.parquet")
 ROW_GROUP_ROWS = 1 << 20
 GROUP_BYTES = 256 << 20
+# Of which a pyramid is made at a time.
+PYRAMID_NUMBERS = 1 << 20
 # Points of a level that are one point of the next.
 FACTOR = 16
 
@@ -132,7 +134,8 @@ def compact(trial: _core.Trial, directory: str | os.PathLike[str]) -> dict[str, 
             for group in run.groups():
                 for table in _statistics(pa, run, group, schemas["statistics.parquet"]):
                     numbers.write(table)
-                pyramid.write(_pyramid(pa, run, group, schemas["pyramid.parquet"]))
+                for table in _pyramid(pa, run, group, schemas["pyramid.parquet"]):
+                    pyramid.write(table)
         rows["statistics.parquet"] = numbers.rows
         rows["pyramid.parquet"] = pyramid.rows
     return rows
@@ -298,7 +301,9 @@ class _Points:
         starts = np.arange(0, self.count.shape[1], FACTOR)
         count = np.add.reduceat(self.count, starts, axis=1)
         # Divided before they are added: sums could be beyond what a number can hold.
-        share = self.count / np.repeat(np.maximum(count, 1), FACTOR, axis=1)[:, : self.count.shape[1]]
+        share = (
+            self.count / np.repeat(np.maximum(count, 1), FACTOR, axis=1)[:, : self.count.shape[1]]
+        )
         return _Points(
             np.minimum.reduceat(self.least, starts, axis=1),
             np.maximum.reduceat(self.most, starts, axis=1),
@@ -309,14 +314,22 @@ class _Points:
         )
 
 
-def _pyramid(pa: Any, run: _Run, group: _Group, schema: Any) -> Any:
-    """All levels of all series of a group, up to the one point that is the whole series."""
+def _pyramid(pa: Any, run: _Run, group: _Group, schema: Any) -> Iterator[Any]:
+    """All levels of all series of a group, a few series at a time."""
+    together = max(1, PYRAMID_NUMBERS // max(1, len(run.steps)))
+    for first in range(0, group.tensors * group.workers, together):
+        yield _pyramid_of(pa, run, group, slice(first, first + together), schema)
+
+
+def _pyramid_of(pa: Any, run: _Run, group: _Group, chosen: slice, schema: Any) -> Any:
+    """All levels of some series, up to the one point that is the whole series."""
     modes = sorted(set(run.modes))
     parts: dict[str, list[npt.NDArray[Any]]] = {}
     for r, (values, there) in enumerate(group.numbers.values()):
         for m, mode in enumerate(modes):
-            steps = run.steps[run.modes == mode]
-            points = _Points.of(values[:, run.modes == mode], there[:, run.modes == mode])
+            inside = run.modes == mode
+            steps = run.steps[inside]
+            points = _Points.of(values[chosen][:, inside], there[chosen][:, inside])
             level, size = 0, 1
             while points.count.shape[1] > 1 or level == 0:
                 points = points.next()
@@ -346,7 +359,7 @@ def _pyramid(pa: Any, run: _Run, group: _Group, schema: Any) -> Any:
     keys = ("start_step", "level", "mode", "reduction", "series")
     order = np.lexsort([whole[key] for key in keys])
     whole = {name: column[order] for name, column in whole.items()}
-    series = whole["series"]
+    series = whole["series"] + chosen.start
     nothing = whole["count"] == 0
     columns = [
         pa.array(group.first_tensor + series // group.workers, pa.int32()),
