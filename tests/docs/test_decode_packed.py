@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("smdebug._core")
 
-from smdebug import Hook, ReductionConfig, _core, modes  # noqa: E402
-from smdebug.collection import CollectionManager  # noqa: E402
-from smdebug.trials import create_trial  # noqa: E402
+from smdebug import Hook, ReductionConfig, _core, modes
+from smdebug.collection import CollectionManager
+from smdebug.trials import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
 DECODER = ROOT / "docs/format/decode_packed.py"

@@ -62,7 +62,7 @@ const Command compact = {
     .summary = "Writes the numbers of a run as Parquet tables, sorted by tensor, for analysis",
     .details =
         "statistics.parquet has a row for each tensor, worker and step and a column for each "
-        "stored reduction; tensors.parquet and steps.parquet tell what the numbers stand for; "
+        "stored reduction. tensors.parquet and steps.parquet tell what the numbers stand for. "
         "pyramid.parquet has minimum, maximum and mean of ever more steps, for charts. Tables of "
         "an earlier call are replaced once the new ones are complete. Needs Python with the "
         "package pyarrow.",
