@@ -66,7 +66,11 @@ class _Run:
 
     def __init__(self, trial: _core.Trial) -> None:
         self.trial = trial
-        self.tensors, self.step_rows, self.numbers, self.workers = _core.read_catalog(trial)
+        catalog: Any = _core.read_catalog(trial)
+        self.tensors: list[tuple[str, str | None, list[int] | None]] = catalog[0]
+        self.step_rows: list[tuple[Any, ...]] = catalog[1]
+        self.numbers: list[tuple[str, bool]] = catalog[2]
+        self.workers: list[str] = catalog[3]
         self.names = [name for name, _, _ in self.tensors]
         self.steps = np.array([row[0] for row in self.step_rows], np.int64)
         self.modes = np.array([row[1].name for row in self.step_rows], object)
@@ -90,9 +94,10 @@ class _Run:
         values = np.full(shape, np.nan, dtype)
         there = np.zeros(shape, np.bool_)
         for w, worker in enumerate(workers):
-            found, present, _, steps = _core.read_matrix(
+            matrix: Any = _core.read_matrix(
                 self.trial, number, names, ModeKeys.GLOBAL, worker, None, None, True, False
             )
+            found, present, _, steps = matrix
             at: Any = np.searchsorted(self.steps, steps)
             if len(steps) and at[-1] - at[0] + 1 == len(steps):
                 at = slice(at[0], at[-1] + 1)

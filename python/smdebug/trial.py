@@ -402,19 +402,17 @@ class Trial:
         if not isinstance(wanted, str):
             raise SMDebugTypeError(f"reduction must be a name, not {reduction!r}.")
         by_mode = ModeKeys.GLOBAL if mode is None else mode_argument(mode)
-        return Matrix(
+        found: Any = _core.read_matrix(
+            self._core,
             wanted,
-            *_core.read_matrix(
-                self._core,
-                wanted,
-                names,
-                by_mode,
-                worker,
-                start,
-                end,
-                bool(show_incomplete_steps),
-            ),
+            names,
+            by_mode,
+            worker,
+            start,
+            end,
+            bool(show_incomplete_steps),
         )
+        return Matrix(wanted, *found)
 
     def compact(self, directory: str | os.PathLike[str]) -> None:
         """Writes the run's numbers as Parquet files, sorted by tensor, for DuckDB, Polars and others.

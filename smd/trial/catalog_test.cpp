@@ -3,9 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "smd/writer/sinks/original.h"
-#include "smd/writer/sinks/packed.h"
 #include "tests/support/planted_run.h"
+#include "tests/support/planted_sink.h"
 
 namespace smd {
 namespace {
@@ -20,9 +19,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, CatalogTest, testing::Bool(),
 TEST_P(CatalogTest, tells_types_shapes_times_and_numbers) {
   PlantedRun run;
   run.collections();
-  const std::unique_ptr<Sink> sink =
-      GetParam() ? packed_sink({.storage = run.storage, .worker = "worker_0"})
-                 : original_sink({.storage = run.storage, .worker = "worker_0"});
+  const std::unique_ptr<Sink> sink = planted_sink({.storage = run.storage, .packed = GetParam()});
   for (Step step : {2, 5}) {
     ASSERT_TRUE(sink->begin_step({.step = step, .mode = Mode::eval, .mode_step = step / 2}).ok());
     const std::vector<float> values(200, 1);

@@ -6,9 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "smd/writer/sinks/original.h"
-#include "smd/writer/sinks/packed.h"
 #include "tests/support/planted_run.h"
+#include "tests/support/planted_sink.h"
 
 namespace smd {
 namespace {
@@ -22,13 +21,9 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 class MatrixTest : public testing::TestWithParam<bool> {
  protected:
   MatrixTest() {
-    if (GetParam()) {
-      sink_ = packed_sink({.storage = run_.storage,
-                           .worker = "worker_0",
-                           .max_number_segment_bytes = 2048});  // several segments
-    } else {
-      sink_ = original_sink({.storage = run_.storage, .worker = "worker_0"});
-    }
+    // Several segments.
+    sink_ =
+        planted_sink({.storage = run_.storage, .packed = GetParam(), .max_segment_bytes = 2048});
     run_.collections();
   }
 
