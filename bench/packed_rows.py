@@ -17,7 +17,7 @@ from smdebug import ReductionConfig
 from smdebug.trials import create_trial
 
 MIB = 1 << 20
-REPEATS = 7
+REPEATS = 15
 REDUCTIONS = ["min", "max", "mean"]
 
 Native = Callable[[str, str], dict[str, dict]]
@@ -59,10 +59,11 @@ def writing(native: Native, theirs_each: float, text: Text) -> list[Line]:
     found = native("writer_bench", "step_of_2000_reductions")
     packed = next(row for name, row in found.items() if "packed" in name)
     original = next(row for name, row in found.items() if "original" in name)
-    secs, before = packed["real_time"] * 1e-6, original["real_time"] * 1e-6
+    # What other programs on the machine take is not the sink's.
+    secs, before = packed["cpu_time"] * 1e-6, original["cpu_time"] * 1e-6
     rows: list[Line] = [
         (
-            "packed: a step of 2,000 reductions, writer thread",
+            "packed: a step of 2,000 reductions, CPU time of the writer",
             text(secs),
             f"{text(before)} (our original layout)",
             f"{before / secs:.0f}×",

@@ -51,7 +51,7 @@ class Compact final : public Invocation {
 };
 
 constexpr Example kExamples[] = {
-    {"compact runs/first --parquet tables", "then: select … from 'tables/statistics.parquet'"},
+    {"compact runs/first --parquet tables", "for DuckDB, Polars and others"},
 };
 
 }  // namespace
