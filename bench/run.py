@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import packed_rows
 import reading_rows
 import smdebug
 
@@ -266,7 +267,7 @@ def recording(base: Path, quick: bool) -> list[Row]:
             "≥ 50×, ≥ 300 k/s",
         )
     )
-    hook = native("hook_bench", "step_that_saves_nothing$|thousand_scalars")
+    hook = native("hook_bench", "step_that_saves_nothing$|thousand_scalars/in_100_steps")
     rate = find(hook, "thousand_scalars")["calls_per_s"]
     rows.append(
         Row(
@@ -361,7 +362,16 @@ def reading(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in reading_rows.lines(base, quick, duration)]
 
 
-PARTS = {"recording": recording, "reading": reading}
+def packed(base: Path, quick: bool) -> list[Row]:
+    """Rows about the packed layout."""
+    small = opponent(quick)["scenarios"]["small_reductions"]
+    each = small["seconds"] / small["tensors"]
+    place = base / "packed"
+    place.mkdir()
+    return [Row(*line) for line in packed_rows.lines(place, quick, native, each, duration)]
+
+
+PARTS = {"recording": recording, "reading": reading, "packed": packed}
 
 
 def show(rows: list[Row]) -> None:

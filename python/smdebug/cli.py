@@ -20,6 +20,7 @@ from typing import Any
 
 from smdebug import _core, sagemaker_local
 from smdebug._core import VERSION
+from smdebug.compact import compact as write_tables
 from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import SMDebugError, SMDebugRuntimeError, SMDebugValueError
 from smdebug.exporters import create_exporter
@@ -198,7 +199,26 @@ def sagemaker_local_command(arguments: Sequence[str]) -> int:
     return found["exit_code"]
 
 
+def compact(arguments: Sequence[str]) -> int:
+    """Writes the numbers of a run as Parquet tables."""
+    made = parser("compact")
+    made.add_argument("run")
+    made.add_argument("--parquet", required=True)
+    options = made.parse_args(arguments)
+    storage = _core.Storage.open(os.path.expanduser(options.run), credentials=botocore_credentials)
+    trial = _core.Trial.open(storage, begin=0, end=None, check=False, log=core_log)
+    trial.refresh()
+    rows = write_tables(trial, options.parquet)
+    if options.json:
+        print(json.dumps({"run": trial.place, "directory": options.parquet, "rows": rows}))
+    else:
+        for name, count in rows.items():
+            print(f"wrote {os.path.join(options.parquet, name)}: {count} rows")
+    return WELL
+
+
 COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
+    "compact": compact,
     "environment": environment,
     "export": export,
     "sagemaker-local": sagemaker_local_command,

@@ -16,6 +16,8 @@ void bind_hook(nanobind::module_& m);
 void bind_resume(nanobind::module_& m);
 void bind_trial(nanobind::module_& m);
 void bind_frame(nanobind::module_& m);
+void bind_catalog(nanobind::module_& m);
+void bind_matrix(nanobind::module_& m);
 void bind_diff(nanobind::module_& m);
 
 }  // namespace smdebug

@@ -19,5 +19,7 @@ NB_MODULE(_core, m) {
   smdebug::bind_resume(m);
   smdebug::bind_trial(m);
   smdebug::bind_frame(m);
+  smdebug::bind_catalog(m);
+  smdebug::bind_matrix(m);
   smdebug::bind_diff(m);
 }

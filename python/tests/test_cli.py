@@ -359,7 +359,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def test_bash_completes_commands_options_and_values():
     assert complete("ver") == ["verify"]
-    assert complete("--json", "comp") == ["completion"]
+    assert complete("--json", "comp") == ["compact", "completion"]
     assert complete("verify", "--re") == ["--repair"]
     assert complete("verify", "--color", "al") == ["always"]
     assert complete("--color", "ne") == ["never"]

@@ -44,6 +44,7 @@ struct Part {
   uint32_t file = kNone;     // kOwnFile: named after step and worker; kNone: only shapes
   uint32_t next = kNone;     // the next worker's part of the same step, in the order of their names
   bool append_only = false;  // the file holds many steps, and what it holds never changes
+  double wall_secs = 0;      // Unix time of its first value; 0: only its records tell
   // nullptr unless they are to be checked.
   std::shared_ptr<const Checksums> checksums;
 };

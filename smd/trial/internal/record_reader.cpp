@@ -11,6 +11,7 @@
 #include "smd/format/tfrecord.h"
 #include "smd/packed/segment_file.h"
 #include "smd/reduce/reduce.h"
+#include "smd/storage/mappable_file.h"
 #include "smd/types/tensor_name.h"
 
 namespace smd::internal {
@@ -26,6 +27,8 @@ constexpr uint64_t kMostExtentBytes = uint64_t{8} << 20;
 constexpr uint64_t kMostBlockBytes = uint64_t{64} << 20;
 // Enough for the beginning of a record up to its elements.
 constexpr uint64_t kHeadBytes = 4096;
+// Records from this size on are mapped rather than copied, where files can be.
+constexpr uint64_t kMappedBytes = uint64_t{1} << 20;
 // Remote sizes are asked for, at the price of a request, before more than this is allocated.
 constexpr uint64_t kTrustedBytes = uint64_t{64} << 20;
 
@@ -294,6 +297,16 @@ Result<TensorValue> RecordReader::read_large(const Snapshot& snapshot, const Loc
     SMD_TRY(const uint64_t size, file.file->size());
     if (begin + entry.length > size) {
       return outside(begin, entry.length, size, file.path);
+    }
+  }
+  // What grows only is never cut, and its elements are aligned. A check reads everything anyway.
+  const Part& part = snapshot.part(at.part);
+  if (part.append_only && !part.checksums && entry.length >= kMappedBytes) {
+    if (auto* const mappable = dynamic_cast<storage::MappableFile*>(file.file.get())) {
+      if (auto mapped = mappable->map(begin, entry.length)) {
+        SMD_TRY(auto event, parse(snapshot, at, {mapped.get(), entry.length}));
+        return value_of(event, std::move(mapped));
+      }
     }
   }
   // The elements go where they will stay, aligned. A remote beginning would cost a request.
