@@ -53,8 +53,7 @@ class SagemakerLocal final : public Invocation {
 
 constexpr Example kExamples[] = {
     {"sagemaker-local train.py", "with the default configuration"},
-    {"sagemaker-local --config job.json --root try train.py --epochs 2",
-     "with what the SDK would send"},
+    {"sagemaker-local --config job.json --root try train.py", "with what the SDK would send"},
 };
 
 }  // namespace
