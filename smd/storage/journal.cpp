@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <random>
 
 namespace smd::storage {
 namespace {
@@ -30,7 +31,8 @@ std::string Journal::entry_path(uint64_t number) const {
 }
 
 std::string Journal::snapshot_path(const JournalSnapshot& snapshot) const {
-  return fmt::format("{}/snapshot/{:012}-{:012}", options_.root, snapshot.first, snapshot.last);
+  return fmt::format("{}/snapshot/{:012}-{:012}-{:08x}", options_.root, snapshot.first,
+                     snapshot.last, snapshot.chance);
 }
 
 Error Journal::about(const Error& error, std::string_view path) const {
@@ -236,7 +238,15 @@ Status Journal::advance_head(uint64_t number) {
     SMD_TRY(const std::string bytes, encode_head(next));
     SMD_TRY(auto version, storage_->replace(head_path(), as_bytes(bytes), version_));
     if (!version) {
+      const std::vector<JournalSnapshot> before = head_->snapshots;
       SMD_RETURN_IF_ERROR(load_head());
+      // A snapshot that was made in vain; if the answer was lost, others may build on it by now.
+      for (const JournalSnapshot& made : next.snapshots) {
+        const auto holds = [&](const std::vector<JournalSnapshot>& list) {
+          return std::find(list.begin(), list.end(), made) != list.end();
+        };
+        if (!holds(before) && !holds(head_->snapshots)) (void)storage_->remove(snapshot_path(made));
+      }
       continue;
     }
     head_ = std::move(next);

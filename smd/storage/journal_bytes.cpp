@@ -28,10 +28,16 @@ constexpr size_t kMessageBytesAt = 20;
 constexpr size_t kHeaderBytes = 24;
 
 enum class HeadField : protozero::pbf_tag_type { last = 1, snapshot = 2, entry = 3 };
-enum class SnapshotField : protozero::pbf_tag_type { first = 1, last = 2, size_bytes = 3 };
+enum class SnapshotField : protozero::pbf_tag_type {
+  first = 1,
+  last = 2,
+  size_bytes = 3,
+  chance = 4
+};
 enum class EntryField : protozero::pbf_tag_type { number = 1, id = 2, content = 3 };
 
 constexpr auto kVarint = pbf_wire_type::varint;
+constexpr auto kFixed32 = pbf_wire_type::fixed32;
 constexpr auto kText = pbf_wire_type::length_delimited;
 
 // What a switch over tag_and_type() compares with: a known number of another wire type is skipped.
@@ -138,6 +144,7 @@ JournalSnapshot read_snapshot(pbf_message<SnapshotField> message) {
       case field(SnapshotField::size_bytes, kVarint):
         snapshot.size_bytes = message.get_uint64();
         break;
+      case field(SnapshotField::chance, kFixed32): snapshot.chance = message.get_fixed32(); break;
       default: message.skip();
     }
   }
@@ -197,6 +204,7 @@ Result<std::string> encode_head(const JournalHead& head) {
     one.add_uint64(SnapshotField::first, snapshot.first);
     one.add_uint64(SnapshotField::last, snapshot.last);
     one.add_uint64(SnapshotField::size_bytes, snapshot.size_bytes);
+    one.add_fixed32(SnapshotField::chance, snapshot.chance);
   }
   for (const JournalEntry& entry : head.entries) add_entry(out, entry);
   return framed(kHeadMagic, message);

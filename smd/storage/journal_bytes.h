@@ -36,6 +36,7 @@ struct JournalSnapshot {
   uint64_t first = 0;
   uint64_t last = 0;
   uint64_t size_bytes = 0;  // of its entries, before compression
+  uint32_t chance = 0;      // part of its name, so that nobody else writes or removes it
 
   bool operator==(const JournalSnapshot&) const = default;
 };

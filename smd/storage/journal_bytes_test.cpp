@@ -12,7 +12,8 @@ using testing::HasSubstr;
 
 JournalHead sample() {
   return {.last = 12,
-          .snapshots = {{.first = 1, .last = 7, .size_bytes = 99}, {.first = 8, .last = 10}},
+          .snapshots = {{.first = 1, .last = 7, .size_bytes = 99},
+                        {.first = 8, .last = 10, .chance = 77}},
           .entries = {{.number = 11, .id = "a", .content = std::string("x\0y", 3)},
                       {.number = 12, .id = "b", .content = std::string(5000, 'z')}}};
 }

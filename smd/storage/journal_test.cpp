@@ -359,7 +359,10 @@ TEST(Journal, sixteen_writers_lose_no_entry_and_share_no_number) {
   EXPECT_EQ(all.size(), size_t{kThreads} * kCommits);
   EXPECT_EQ(*all.rbegin(), all.size());
   EXPECT_EQ(followed, all.size());
-  EXPECT_EQ(parse_head(*read_all(*storage, "j/HEAD"))->last, all.size());
+  const auto head = parse_head(*read_all(*storage, "j/HEAD"));
+  EXPECT_EQ(head->last, all.size());
+  EXPECT_EQ(storage->list("j/snapshot", "")->size(), head->snapshots.size())
+      << "those that were made in vain are gone";
   const Strings ids = seen(storage, options);
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), all.size());
 }

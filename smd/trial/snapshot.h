@@ -36,7 +36,7 @@ struct Checksums {
 // What one worker saved at one step.
 struct Part {
   Step step = 0;
-  double wall_secs = 0;     // of its numbers, which share one time; records have their own
+  double wall_secs = 0;     // Unix time of its numbers, which share one; 0: only its records tell
   uint64_t base = 0;        // where the step begins in its file
   uint64_t precedence = 0;  // see NewPart
   uint32_t worker = 0;
@@ -44,7 +44,6 @@ struct Part {
   uint32_t file = kNone;     // kOwnFile: named after step and worker; kNone: only shapes
   uint32_t next = kNone;     // the next worker's part of the same step, in the order of their names
   bool append_only = false;  // the file holds many steps, and what it holds never changes
-  double wall_secs = 0;      // Unix time of its first value; 0: only its records tell
   // nullptr unless they are to be checked.
   std::shared_ptr<const Checksums> checksums;
 };

@@ -97,7 +97,6 @@ void Staging::add(const NewPart& part) {
               .worker = number_of(&Names::workers, part.worker),
               .layout = part.layout,
               .append_only = part.append_only,
-              .wall_secs = part.wall_secs,
               .checksums = part.checksums};
   if (part.append_only) {
     stored.file = file_id(part.file);

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "smd/format/packed_block.h"
+#include "smd/format/packed_footer.h"
 #include "smd/format/tfrecord.h"
 #include "smd/packed/segment_file.h"
 #include "smd/types/tensor_name.h"
