@@ -197,7 +197,7 @@ class Verification final {
   }
 
   // Which of the three texts that tell of the segment is to be trusted.
-  Status read_logs(const Files& files, bool over, const SegmentScan& scan,
+  Status read_logs(const Files& files, bool over, const packed::SegmentScan& scan,
                    const Result<std::string>& footer, Finding& found) {
     found.log.emplace(files.name);
     std::string text;
