@@ -210,6 +210,9 @@ def odd_names(run: Path) -> None:
     for name in ("worker_0", "worker_0.zz", ".0000000000000100000002", "a b.\n", "x." + "0" * 200):
         (run / "v2/log" / name).mkdir()
         (run / "v2/log" / name / "00000000").write_bytes(b"x")
+    no_text = os.path.join(os.fsencode(run), b"v2/log/\xff.0000000000000100000002")
+    os.mkdir(no_text)
+    shutil.copy(log_file(run), os.path.join(no_text, b"00000000"))
     (log_file(run).parent / "99999999999").write_bytes(b"x")
 
 
