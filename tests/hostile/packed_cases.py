@@ -148,7 +148,8 @@ LOGS = {
     "step_just_outside": W + step(1, 0, 1 << 20, raw(0, 1 << 19, 64, [4])),
     "sum_overflows": W + step(1, (1 << 64) - 64, 128, raw(0, 0, 64, [4])),
     "block_outside": W + step(1, 0, 64, block=1 << 40),
-    "steps_lie_over_each_other": W + b"".join(step(i, 0, 640, raw(0, 0, 64, [4])) for i in range(9)),
+    "steps_lie_over_each_other": W
+    + b"".join(step(i, 0, 640, raw(0, 0, 64, [4])) for i in range(9)),
     "same_step_again": W + step(1, 0, 640, raw(0, 0, 64, [4])) * 50,
     "records_lie_over_each_other": W + step(1, 0, 640, *[raw(0, 0, 640, [4])] * 100),
     "huge_record": W + step(1, 0, 1 << 50, raw(0, 0, 1 << 50, [1 << 47])),
