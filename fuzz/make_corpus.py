@@ -116,7 +116,9 @@ def main() -> None:
             if (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").exists()
         ],
     )
-    write("packed_trial", [packed_seed(path) for path in sorted(GOLDEN.glob("packed/*/v2/log/*/*"))])
+    write(
+        "packed_trial", [packed_seed(path) for path in sorted(GOLDEN.glob("packed/*/v2/log/*/*"))]
+    )
     runs = zip(texts("types/index/*/*"), texts("types/events/*/*"), strict=True)
     write("verify", [index + SEPARATOR + events[:4000] for index, events in list(runs)[:4]])
     write("collections", texts("collections/collections/*/*") + [t.encode() for t in COLLECTIONS])
