@@ -56,7 +56,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string log;
   while (input.size() >= 2) {
     const size_t length = load_le<uint16_t>(as_bytes(input).data());
-    if (length > input.size() - 2) break;
+    if (length > input.size() - 2) {
+      input.remove_prefix(2);
+      break;
+    }
     format::append_checked_record(log, input.substr(2, length));
     input.remove_prefix(2 + length);
   }

@@ -106,7 +106,7 @@ def expected_values(file: dict[str, Any]) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("name", ["hook", "types", "workers"])
 def test_packed_runs_of_an_earlier_day_are_read(name: str) -> None:
     trial = create_trial(str(GOLDEN / "packed" / name))
-    assert trial.loaded_all_steps
+    assert trial.training_ended()
     seen = 0
     for file in RUNS[name]["files"]:
         place = {"step_num": file["mode_step"], "mode": ModeKeys[file["mode"]]}

@@ -148,7 +148,8 @@ LOGS = {
     "step_just_outside": W + step(1, 0, 1 << 20, raw(0, 1 << 19, 64, [4])),
     "sum_overflows": W + step(1, (1 << 64) - 64, 128, raw(0, 0, 64, [4])),
     "block_outside": W + step(1, 0, 64, block=1 << 40),
-    "steps_lie_over_each_other": W + b"".join(step(i, 0, 640, raw(0, 0, 64, [4])) for i in range(9)),
+    "steps_lie_over_each_other": W
+    + b"".join(step(i, 0, 640, raw(0, 0, 64, [4])) for i in range(9)),
     "same_step_again": W + step(1, 0, 640, raw(0, 0, 64, [4])) * 50,
     "records_lie_over_each_other": W + step(1, 0, 640, *[raw(0, 0, 640, [4])] * 100),
     "huge_record": W + step(1, 0, 1 << 50, raw(0, 0, 1 << 50, [1 << 47])),
@@ -210,6 +211,9 @@ def odd_names(run: Path) -> None:
     for name in ("worker_0", "worker_0.zz", ".0000000000000100000002", "a b.\n", "x." + "0" * 200):
         (run / "v2/log" / name).mkdir()
         (run / "v2/log" / name / "00000000").write_bytes(b"x")
+    no_text = os.path.join(os.fsencode(run), b"v2/log/\xff.0000000000000100000002")
+    os.mkdir(no_text)
+    shutil.copy(log_file(run), os.path.join(no_text, b"00000000"))
     (log_file(run).parent / "99999999999").write_bytes(b"x")
 
 

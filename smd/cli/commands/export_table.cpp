@@ -88,8 +88,9 @@ class Export final : public Invocation {
         "a column for this reduction; all that are stored, or with --to none; may be repeated");
     add_mode(options, mode_);
     add_worker(options, options_.worker);
-    options.add_flag("--index-only", index_only_,
-                     "write the original's index beside a packed run instead");
+    options.add_flag(
+        "--index-only", index_only_,
+        "write index files beside a packed run instead, for readers of the original layout");
   }
 
   // What can be wrong is found here, quickly; the rest is done by python/smdebug/cli.py, as the

@@ -92,6 +92,11 @@ Status SegmentLog::take(const format::PackedEntry& entry) {
       return corrupt(fmt::format("The names from number {} on do not follow the {} before.",
                                  names->first_id, names_.size()));
     }
+    for (std::string_view name : names->names) {
+      if (!is_utf8(name)) {
+        return corrupt(fmt::format("The name number {} is not UTF-8.", names_.size()));
+      }
+    }
     names_.insert(names_.end(), names->names.begin(), names->names.end());
   }
   if (const auto* schema = std::get_if<format::PackedSchema>(&entry)) return take_schema(*schema);
@@ -106,6 +111,10 @@ Status SegmentLog::take_schema(const format::PackedSchema& schema) {
       return corrupt(fmt::format("The schema {} names the tensor {}, but there are only {} names.",
                                  schema.id, value.tensor, names_.size()));
     }
+  }
+  for (std::string_view op : schema.ops) {
+    if (!is_utf8(op))
+      return corrupt(fmt::format("A name in the schema {} is not UTF-8.", schema.id));
   }
   format::BlockPlaces places = format::places_of(schema.values);
   schemas_.insert_or_assign(schema.id, Schema{.ops = {schema.ops.begin(), schema.ops.end()},

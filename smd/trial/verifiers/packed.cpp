@@ -363,12 +363,12 @@ class Verification final {
       return {};
     }
     if (!found.footer_is_right) SMD_RETURN_IF_ERROR(close_segment(files, found));
-    if (!found.text.empty() && !found.log_is_right) SMD_RETURN_IF_ERROR(write_log(files, found));
+    if (!found.log_is_right) SMD_RETURN_IF_ERROR(write_log(files, found));
     SMD_TRY(const FileInfo segment, storage_.stat(files.segment()));
-    const Files now{
-        .name = files.name,
-        .log_bytes = storage_.stat(files.log()).ok() ? std::optional(uint64_t{1}) : std::nullopt,
-        .segment_bytes = static_cast<uint64_t>(segment.size_bytes)};
+    SMD_TRY(const FileInfo log, storage_.stat(files.log()));
+    const Files now{.name = files.name,
+                    .log_bytes = static_cast<uint64_t>(log.size_bytes),
+                    .segment_bytes = static_cast<uint64_t>(segment.size_bytes)};
     SMD_TRY(const Finding again, look_at(now));
     for (RunProblem& problem : found.problems) {
       const bool still =
@@ -413,7 +413,8 @@ class Verification final {
   }
 
   Status write_log(const Files& files, const Finding& found) {
-    const std::string text = closed_text(found);
+    // Without a step both files are empty, as they were made.
+    const std::string text = found.text.empty() ? "" : closed_text(found);
     SMD_RETURN_IF_ERROR(
         storage_.put(files.log(), as_bytes(text), storage::Put::always, {.durable = true}));
     check_.report.repairs.push_back(
