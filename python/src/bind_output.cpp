@@ -21,9 +21,8 @@ namespace {
 class SummaryFile final {
  public:
   SummaryFile(const std::string& folder, const std::string& writer, smd::Mode mode, smd::Step step)
-      : files_({.storage = check(smd::storage::open_storage(folder)),
-                .writer = writer,
-                .step = step}),
+      : files_(
+            {.storage = check(smd::storage::open_storage(folder)), .writer = writer, .step = step}),
         mode_(mode) {}
 
   void scalar(const std::string& name, nb::handle value, smd::Step step, double wall_secs) {
@@ -73,8 +72,8 @@ nb::object take(smd::NumberFeed& feed, double timeout_secs) {
 
 void bind_output(nb::module_& m) {
   nb::class_<SummaryFile>(m, "SummaryFile", "A file that TensorBoard shows.")
-      .def(nb::init<const std::string&, const std::string&, smd::Mode, smd::Step>(), nb::arg("folder"),
-           nb::arg("writer"), nb::arg("mode"), nb::arg("step"))
+      .def(nb::init<const std::string&, const std::string&, smd::Mode, smd::Step>(),
+           nb::arg("folder"), nb::arg("writer"), nb::arg("mode"), nb::arg("step"))
       .def("scalar", &SummaryFile::scalar, nb::arg("name"), nb::arg("value"), nb::arg("step"),
            nb::arg("wall_secs"))
       .def("histogram", &SummaryFile::histogram, nb::arg("name"), nb::arg("value"), nb::arg("step"),

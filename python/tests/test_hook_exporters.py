@@ -87,7 +87,9 @@ def test_patterns_choose_tensors_but_not_scalars(out_dir: Path) -> None:
 
 
 def test_what_is_no_exporter_is_refused(out_dir: Path) -> None:
-    with pytest.raises(SMDebugTypeError, match=r"must be instances of smdebug\.exporters\.Exporter"):
+    with pytest.raises(
+        SMDebugTypeError, match=r"must be instances of smdebug\.exporters\.Exporter"
+    ):
         Hook(str(out_dir), exporters=["mlflow"])  # type: ignore[list-item]
 
 

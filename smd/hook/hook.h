@@ -211,8 +211,8 @@ class Hook final {
   std::shared_ptr<storage::Storage> storage_;
   std::shared_ptr<storage::Spool> spool_;  // storage_, if it is one
   std::shared_ptr<storage::Spool> tensorboard_spool_;
-  double segment_secs_ = 0;                // see Environment::segment_secs
-  uint64_t least_micros_ = 0;              // see PackedSinkOptions
+  double segment_secs_ = 0;    // see Environment::segment_secs
+  uint64_t least_micros_ = 0;  // see PackedSinkOptions
   std::shared_ptr<CollectionSet> collections_;
   SavePlanOptions plan_options_;
   std::unique_ptr<ResumeFile> resume_file_;  // of a job that may be interrupted
