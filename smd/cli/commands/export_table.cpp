@@ -190,16 +190,11 @@ const Command export_table = {
     .summary = "Writes the numbers of a run to a table, or carries them to a tracker",
     .details =
         "The suffix of OUT decides the format. There is a row for each step, worker and tensor, a "
-        "column for each reduction, and the column value for tensors that are a single number. A "
-        "reduction that was not stored is computed where the value was saved. The file appears "
-        "when it is complete. With --to instead of OUT, single numbers and the reductions that are "
-        "asked for go to a tool that draws them: docs/guide/exporters.md names the settings of "
-        "each. Needs Python with the package pyarrow. "
-        "--index-only writes no table: it writes index files beside the segments of a packed run, "
-        "so that the original's reader "
-        "opens it. Tensors stay where they are; numbers, and types that the original does not "
-        "know, get records in event files. Ours still read the packed run. A run that has grown "
-        "is exported again by the same call.",
+        "column for each reduction, and the column value for tensors that are a single number. "
+        "Reductions that were not stored are computed where the value was saved. --to carries "
+        "single numbers and chosen reductions to a tool that draws them; docs/guide/exporters.md "
+        "names its settings. --index-only writes the original's index beside a packed run. Needs "
+        "Python with the package pyarrow.",
     .examples = kExamples,
     .prepare = [](CLI::App& options) -> std::unique_ptr<Invocation> {
       return std::make_unique<Export>(options);
