@@ -113,6 +113,10 @@ TEST(Histogram, constants_fill_one_bucket) {
     EXPECT_THAT(found.counts, ElementsAre(0, 5000));
     EXPECT_EQ(found.min, constant);
     EXPECT_EQ(found.max, constant);
+    const auto narrow = static_cast<float>(constant);
+    const Histogram floats = histogram_of(std::vector<float>(5000, narrow), DType::float32);
+    EXPECT_THAT(floats.counts, ElementsAre(0, 5000)) << constant;
+    EXPECT_EQ(floats.limits, histogram_of({double{narrow}}).limits);
   }
 }
 
@@ -146,6 +150,14 @@ TEST(Histogram, every_bound_and_its_neighbours_find_their_bucket) {
   }
   for (double x : elements) expect_equal(histogram_of({x}), expected({x}));
   expect_equal(histogram_of(elements), expected(elements));
+  // The same bounds lie between two numbers of float32.
+  constexpr auto kFloatInf = std::numeric_limits<float>::infinity();
+  for (double bound : histogram_bounds()) {
+    const auto near = static_cast<float>(bound);
+    for (float x : {near, std::nextafter(near, kFloatInf), std::nextafter(near, -kFloatInf)}) {
+      expect_equal(histogram_of(std::vector<float>{x}, DType::float32), expected({double{x}}));
+    }
+  }
 }
 
 TEST(Histogram, every_instruction_set_agrees_with_the_definition) {

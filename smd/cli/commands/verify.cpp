@@ -143,7 +143,7 @@ const Command verify = {
         "recorded. "
         "Of a packed run, the frames and checksums of logs, records and blocks are checked, and "
         "whether logs, blocks and footers say the same. --repair then writes logs anew, cuts off "
-        "what a stopped writer left behind the last whole step, and closes its segment; it does so "
+        "what a stopped writer left behind the last whole step, and closes its segment. It does so "
         "only if the job has ended, the same worker has begun another segment, or --stopped is "
         "given.",
     .examples = kExamples,

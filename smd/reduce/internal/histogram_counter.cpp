@@ -39,57 +39,84 @@ namespace {
 // Numbers that share sign, exponent and the first bits of the mantissa lie in one cell, which is
 // narrower than a bucket, so that at most one bound lies in it: a look at the cell and one
 // comparison find the counter.
+template <typename Real>
 struct Cell {
-  double bound = 0;      // from here on the next counter counts; NaN: there is none
+  Real bound = 0;        // from here on the next counter counts; NaN: there is none
   uint32_t counter = 0;  // of what is below the bound
 };
 
 constexpr int kCellBits = 4;
-constexpr int kCellShift = 52 - kCellBits;
-constexpr int kExponentBias = 1023;
-// 2^-41 < 1e-12 and 1e20 < 2^68: beyond these, no bounds.
-constexpr int64_t kFirstCell = int64_t{kExponentBias - 41} << kCellBits;
-constexpr int64_t kLastCell = int64_t{kExponentBias + 68} << kCellBits;
-constexpr size_t kCells = kLastCell - kFirstCell + 1;
 
-constexpr uint64_t kSign = uint64_t{1} << 63;
+// For float64 only the cells between 2^-41 < 1e-12 and 2^68 > 1e20 have one of their own: there are
+// no bounds beyond. For float32 all have.
+template <typename Real>
+struct Cells;
 
-size_t cell_of(double x) {
-  const auto bits = std::bit_cast<uint64_t>(x);
-  const auto cell = static_cast<int64_t>((bits & ~kSign) >> kCellShift);
-  const auto place = std::clamp(cell, kFirstCell, kLastCell) - kFirstCell;
-  return static_cast<size_t>(place) + (bits >> 63) * kCells;
+template <>
+struct Cells<double> {
+  static constexpr int kShift = 52 - kCellBits;
+  static constexpr int kBias = 1023;
+  static constexpr int64_t kFirst = int64_t{kBias - 41} << kCellBits;
+  static constexpr int64_t kLast = int64_t{kBias + 68} << kCellBits;
+  static constexpr size_t kSize = kLast - kFirst + 1;  // of each sign
+
+  static size_t of(double x) {
+    constexpr uint64_t kSign = uint64_t{1} << 63;
+    const auto bits = std::bit_cast<uint64_t>(x);
+    const auto cell = static_cast<int64_t>((bits & ~kSign) >> kShift);
+    const auto place = std::clamp(cell, kFirst, kLast) - kFirst;
+    return static_cast<size_t>(place) + (bits >> 63) * kSize;
+  }
+};
+
+template <>
+struct Cells<float> {
+  static constexpr int kShift = 23 - kCellBits;
+  static constexpr size_t kSize = size_t{1} << (31 - kShift);
+
+  static size_t of(float x) { return std::bit_cast<uint32_t>(x) >> kShift; }
+};
+
+// The least Real that is not less than the bound.
+template <typename Real>
+Real at_least(double bound) {
+  const auto near = static_cast<Real>(bound);
+  return near < bound ? std::nextafter(near, std::numeric_limits<Real>::infinity()) : near;
 }
 
-using Cells = std::array<Cell, 2 * kCells>;
+template <typename Real>
+using CellTable = std::array<Cell<Real>, 2 * Cells<Real>::kSize>;
 
-Cells make_cells() {
+template <typename Real>
+CellTable<Real> make_cells() {
+  constexpr size_t kSize = Cells<Real>::kSize;
   const std::vector<double>& bounds = histogram_bounds();
-  Cells cells;
-  // Ascending order of the numbers: negative cells from the last to the first, then the others.
-  std::array<size_t, 2 * kCells> order;
-  for (size_t i = 0; i < kCells; ++i) {
-    order[i] = 2 * kCells - 1 - i;
-    order[kCells + i] = i;
-  }
+  CellTable<Real> cells;
   uint32_t counter = 0;
   size_t next = 0;  // the first bound that no cell has
-  for (size_t place : order) {
-    Cell& cell = cells[place];
-    cell = {.bound = std::numeric_limits<double>::quiet_NaN(), .counter = counter};
-    if (next < bounds.size() && cell_of(bounds[next] == 0 ? -0.0 : bounds[next]) == place) {
-      cell.bound = bounds[next++];
-      ++counter;
-    }
+  // Ascending order of the numbers: negative cells from the last to the first, then the others.
+  for (size_t i = 0; i < 2 * kSize; ++i) {
+    const size_t place = i < kSize ? 2 * kSize - 1 - i : i - kSize;
+    cells[place] = {.bound = std::numeric_limits<Real>::quiet_NaN(), .counter = counter};
+    if (next == bounds.size()) continue;
+    // Zero is the end of the negative numbers, so that -0 counts as 0.
+    const Real bound = bounds[next] == 0 ? Real{-0.0} : at_least<Real>(bounds[next]);
+    if (Cells<Real>::of(bound) != place) continue;
+    cells[place].bound = bound;
+    ++counter;
+    ++next;
   }
   // The last bound belongs to the last bucket.
-  Cell& last = cells[cell_of(bounds.back())];
-  last.bound = std::nextafter(last.bound, std::numeric_limits<double>::infinity());
+  Real& last = cells[Cells<Real>::of(at_least<Real>(bounds.back()))].bound;
+  if (static_cast<double>(last) == bounds.back()) {
+    last = std::nextafter(last, std::numeric_limits<Real>::infinity());
+  }
   return cells;
 }
 
-const Cells& cells() {
-  static const Cells table = make_cells();
+template <typename Real>
+const CellTable<Real>& cells() {
+  static const CellTable<Real> table = make_cells<Real>();
   return table;
 }
 
@@ -97,10 +124,11 @@ const Cells& cells() {
 
 template <typename T>
 void HistogramCounter::count(std::span<const T> block) {
-  const Cells& table = cells();
+  using Real = std::conditional_t<std::is_same_v<T, float>, float, double>;
+  const CellTable<Real>& table = cells<Real>();
   const auto add_one = [&](T element, std::array<int64_t, kCounters>& counters) {
-    const auto x = static_cast<double>(element);
-    const Cell& cell = table[cell_of(x)];
+    const auto x = static_cast<Real>(element);
+    const Cell<Real>& cell = table[Cells<Real>::of(x)];
     ++counters[cell.counter + (x >= cell.bound ? 1u : 0u)];
   };
   size_t i = 0;
