@@ -107,6 +107,10 @@ def opening(base: Path, quick: bool, text: Text) -> list[Line]:
     python, package = reading_rows.OUR_PYTHON, reading_rows.OUR_PACKAGE
     found = [read(python, "open", base / "wide-packed", package) for _ in range(5)]
     ours = min(found, key=lambda one: one["secs"])
+    assert ours["steps"] == theirs["steps"] == steps
+    trial = create_trial(base / "wide-packed")
+    assert len(trial.workers()) == workers
+    assert trial.matrix("min", worker=f"worker_{workers - 1}").values.shape == (tensors, steps)
     label = f"packed: open {workers * steps * tensors:,} values of {workers} writers"
     return [
         (
@@ -135,6 +139,7 @@ def packed_copy(out_dir: Path, workers: int, steps: int, tensors: int) -> None:
                 smdebug.Hook(
                     out_dir,
                     layout="packed",
+                    include_workers="all",
                     save_all=True,
                     save_config={"save_interval": 1},
                     reduction_config=ReductionConfig(reductions=["min"]),
