@@ -16,7 +16,7 @@ import writing
 from smdebug import Hook, ReductionConfig, SaveConfig, cli, modes
 from smdebug import compact as module
 from smdebug.compact import FACTOR, FILES, layer_of
-from smdebug.exceptions import SMDebugNotImplementedError, SMDebugRuntimeError, SMDebugValueError
+from smdebug.exceptions import SMDebugNotImplementedError, SMDebugRuntimeError
 from smdebug.trial import Trial
 from smdebug.trials import create_trial
 
@@ -258,14 +258,6 @@ def test_pyarrow_is_asked_for(
     with pytest.raises(SMDebugNotImplementedError, match="pip install pyarrow"):
         trial.compact(tmp_path / "tables")
     assert not (tmp_path / "tables").exists()
-
-
-def test_object_stores_are_read_but_not_written(s3: str, tmp_path: Path) -> None:
-    trial = record(f"s3://{s3}/run", "original")
-    trial.compact(tmp_path / "tables")
-    assert pq.read_table(tmp_path / "tables/steps.parquet").num_rows == STEPS
-    with pytest.raises(SMDebugValueError, match="local directory"):
-        trial.compact(f"s3://{s3}/tables")
 
 
 def test_the_command_writes_the_same(

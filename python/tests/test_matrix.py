@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import writing
-from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
+from smdebug import Hook, ReductionConfig, SaveConfig, modes
 from smdebug.exceptions import (
     SMDebugError,
     SMDebugTypeError,
@@ -244,20 +244,3 @@ def test_a_shortened_segment_is_told_of(tmp_path: Path) -> None:
     segment.write_bytes(segment.read_bytes()[:2000])
     with pytest.raises(SMDebugError, match="v2/seg"):
         trial.matrix("max", regex="weight")
-
-
-def test_object_stores_are_read(s3: str, tmp_path: Path) -> None:
-    place = f"s3://{s3}/run"
-    hook = Hook(
-        place,
-        save_all=True,
-        save_config={"save_interval": 1},
-        reduction_config=ReductionConfig(reductions=["mean"]),
-    )
-    for step in range(4):
-        hook.step()
-        hook.save("w", np.full(3, step, np.float32))
-    hook.close()
-    matrix = create_trial(place).matrix("mean")
-    assert matrix.values.tolist() == [[0, 1, 2, 3]]
-    assert _core.read_matrix.__doc__
