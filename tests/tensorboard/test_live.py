@@ -140,3 +140,19 @@ def test_the_file_writer_of_the_original_works(tmp_path):
     assert board["scalars"] == {"a_0": [[7, 1.5e9, 0.5]]}
     assert board["histograms"]["w"][0]["num"] == 10
     assert list(board["histograms"]) == ["w"]
+
+
+def test_a_managed_job_writes_where_its_configuration_file_says(tmp_path, monkeypatch):
+    config = tmp_path / "tensorboardoutputconfig.json"
+    config.write_text(json.dumps({"LocalPath": str(tmp_path / "local")}))
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    monkeypatch.setenv("TENSORBOARD_CONFIG_FILE_PATH", str(config))
+    record(tmp_path / "run", tensorboard_dir=str(tmp_path / "argument")).close()
+    assert len(boards.read(tmp_path / "local")["TRAIN"]["scalars"]["scalar/lr"]) == 3
+    assert not (tmp_path / "argument").exists()
+    assert not (tmp_path / "run" / "training_job_end.ts").exists()
+    # Without the file, what was asked for counts inside a managed job, too.
+    monkeypatch.delenv("TENSORBOARD_CONFIG_FILE_PATH")
+    record(tmp_path / "other", tensorboard_dir=str(tmp_path / "argument")).close()
+    assert len(boards.read(tmp_path / "argument")["TRAIN"]["scalars"]["scalar/lr"]) == 3
