@@ -16,5 +16,6 @@ void bind_resume(nanobind::module_& m);
 void bind_trial(nanobind::module_& m);
 void bind_frame(nanobind::module_& m);
 void bind_diff(nanobind::module_& m);
+void bind_torch(nanobind::module_& m);
 
 }  // namespace smdebug

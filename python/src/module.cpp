@@ -19,4 +19,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_trial(m);
   smdebug::bind_frame(m);
   smdebug::bind_diff(m);
+  smdebug::bind_torch(m);
 }

@@ -1,0 +1,56 @@
+#include "python/src/exchange_api.h"
+
+#include <cstdint>
+
+namespace smdebug {
+namespace {
+
+// As dlpack.h 1.3 lays it out.
+struct Table {
+  uint32_t major;
+  uint32_t minor;
+  const Table* older;
+  void* allocate;
+  void* to_managed;
+  void* from_managed;
+  int (*look)(void* tensor, smdebug_dl_tensor* out);
+  void* current_stream;
+};
+
+constexpr uint32_t kMajor = 1;
+
+smd::Error taken_error() {
+  nb::python_error error;
+  return {smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
+}
+
+// Bits that say "read this negated" or "conjugated".
+bool is_lazy(nb::handle tensor, bool complex) {
+  return nb::cast<bool>(tensor.attr("is_neg")()) ||
+         (complex && nb::cast<bool>(tensor.attr("is_conj")()));
+}
+
+}  // namespace
+
+smd::Result<ExchangeApi> ExchangeApi::from(nb::handle capsule) {
+  const auto* table =
+      static_cast<const Table*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (table == nullptr) return taken_error();
+  while (table->major > kMajor && table->older != nullptr) table = table->older;
+  if (table->major != kMajor || table->look == nullptr) {
+    return smd::Error{smd::ErrorCode::unsupported,
+                      "The exchange API has no function of version 1 that looks at a tensor."};
+  }
+  return ExchangeApi(table->look);
+}
+
+smd::Result<smd::TensorView> ExchangeApi::view(nb::handle tensor, ExchangedTensor& out) const {
+  if (look_(tensor.ptr(), &out.tensor) != 0) return taken_error();
+  SMD_TRY(const smd::TensorView view, smd::view_of_dlpack(out.tensor, out.strides_bytes));
+  if (is_lazy(tensor, smd::info_of(view.dtype).kind == smd::DTypeKind::complex)) {
+    return smd::Error{smd::ErrorCode::unsupported, "The tensor is a negated or conjugated view."};
+  }
+  return view;
+}
+
+}  // namespace smdebug
