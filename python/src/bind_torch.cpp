@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <deque>
+#include <memory>
 #include <optional>
 
 #include "python/src/bindings.h"
@@ -165,19 +167,126 @@ class Callback final {
   nb::object isolate_;
 };
 
+// The callback before each forward of a model: begins a step. Steps that save nothing stay in here;
+// for the others, and while `fast` is off, it calls Python. Copies of it do nothing.
+class StepCallback final {
+ public:
+  struct Parts {
+    nb::object lock;       // of the Python hook; held while the core is used
+    nb::object slow;       // slow(module, args): everything, with the lock held by itself
+    nb::object begun;      // begun(): the step that has begun saves something
+    nb::object failed;     // failed(message)
+    nb::object task_id;    // task_id(): -1 unless backward is running
+    nb::object tracing;    // tracing(): a forward that is none
+    nb::object compiler;   // its flag _is_exporting_flag tells another such forward
+    nb::object isolate;    // see Callback
+  };
+
+  StepCallback() = default;
+  StepCallback(std::shared_ptr<Hook> hook, nb::handle module, nb::dict parts)
+      : hook_(std::move(hook)), module_(module.ptr()) {
+    parts_.emplace(Parts{parts["lock"], parts["slow"], parts["begun"], parts["failed"],
+                         parts["task_id"], parts["tracing"], parts["compiler"],
+                         parts["isolate"]});
+    acquire_ = parts_->lock.attr("acquire");
+    release_ = parts_->lock.attr("release");
+  }
+
+  void call(nb::handle module, nb::handle args) {
+    if (!parts_) return;
+    if (!fast_ || module.ptr() != module_ || !nb::cast<bool>(acquire_(false))) {
+      isolated([&] { parts_->slow(module, args); });
+      return;
+    }
+    const Release release{release_};
+    if (is_replay()) return;
+    if (const smd::Status begun = hook_->begin_step(); !begun.ok()) {
+      isolated([&] { parts_->failed(to_text(begun.error().message)); });
+      return;
+    }
+    if (hook_->is_step_wanted()) isolated([&] { parts_->begun(); });
+  }
+
+  bool fast() const { return fast_; }
+  void set_fast(bool fast) { fast_ = fast; }
+
+  int traverse(visitproc visit, void* arg) const {
+    if (!parts_) return 0;
+    Py_VISIT(parts_->lock.ptr());
+    Py_VISIT(parts_->slow.ptr());
+    Py_VISIT(parts_->begun.ptr());
+    Py_VISIT(parts_->failed.ptr());
+    Py_VISIT(acquire_.ptr());
+    Py_VISIT(release_.ptr());
+    return 0;
+  }
+  void clear() {
+    parts_.reset();
+    acquire_.reset();
+    release_.reset();
+  }
+
+ private:
+  struct Release {
+    const nb::object& release;
+    ~Release() { release(); }
+  };
+
+  // In backward, while tracing or exporting. Calls builtin functions only, which a compiler of
+  // Python code leaves alone.
+  bool is_replay() const {
+    return nb::cast<int64_t>(parts_->task_id()) != -1 || nb::cast<bool>(parts_->tracing()) ||
+           nb::cast<bool>(nb::getattr(parts_->compiler, "_is_exporting_flag", nb::bool_(false)));
+  }
+
+  template <typename F>
+  void isolated(F&& call) const {
+    if (parts_->isolate.is_none()) return call();
+    const nb::object isolate = parts_->isolate;
+    const nb::object before = isolate(nb::none());
+    try {
+      call();
+    } catch (...) {
+      isolate(before);
+      throw;
+    }
+    isolate(before);
+  }
+
+  std::shared_ptr<Hook> hook_;
+  PyObject* module_ = nullptr;  // who owns this callback; only compared
+  std::optional<Parts> parts_;
+  nb::object acquire_;
+  nb::object release_;
+  bool fast_ = false;
+};
+
+template <typename T>
 int traverse_callback(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
-  return nb::inst_ready(self) ? nb::inst_ptr<Callback>(self)->traverse(visit, arg) : 0;
+  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
 }
 
+template <typename T>
 int clear_callback(PyObject* self) {
-  nb::inst_ptr<Callback>(self)->clear();
+  nb::inst_ptr<T>(self)->clear();
   return 0;
 }
 
-PyType_Slot kCallbackSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_callback)},
-                                {Py_tp_clear, reinterpret_cast<void*>(clear_callback)},
+// Callbacks and the hook that they belong to refer to each other.
+template <typename T>
+PyType_Slot kCallbackSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_callback<T>)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear_callback<T>)},
                                 {0, nullptr}};
+
+// A copy does nothing, and it is what a file holds.
+template <typename T>
+void bind_copying(nb::class_<T>& callback) {
+  callback.def("__copy__", [](const T&) { return T(); })
+      .def("__deepcopy__", [](const T&, nb::handle) { return T(); })
+      .def("__reduce__",
+           [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple()); });
+}
 
 }  // namespace
 
@@ -206,18 +315,23 @@ void bind_torch(nb::module_& m) {
         check(hook.save_shape(name, shape));
       },
       nb::arg("hook"), nb::arg("name"), nb::arg("shape"), "Saves the shape, if it is wanted.");
-  nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots),
-                       nb::is_weak_referenceable())
-      .def(nb::init<>())
-      .def(nb::init<nb::object, nb::object>(), nb::arg("function"),
-           nb::arg("isolate") = nb::none())
-      .def("__call__", &Callback::call)
-      .def_prop_ro("is_inert", &Callback::inert)
-      .def("__copy__", [](const Callback&) { return Callback(); })
-      .def("__deepcopy__", [](const Callback&, nb::handle) { return Callback(); })
-      .def("__reduce__", [](nb::handle self) {
-        return nb::make_tuple(self.type(), nb::make_tuple());
-      });
+  auto callback = nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
+                                       nb::is_weak_referenceable())
+                      .def(nb::init<>())
+                      .def(nb::init<nb::object, nb::object>(), nb::arg("function"),
+                           nb::arg("isolate").none() = nb::none())
+                      .def("__call__", &Callback::call)
+                      .def_prop_ro("is_inert", &Callback::inert);
+  bind_copying(callback);
+  auto step = nb::class_<StepCallback>(m, "StepCallback",
+                                       nb::type_slots(kCallbackSlots<StepCallback>),
+                                       nb::is_weak_referenceable())
+                  .def(nb::init<>())
+                  .def(nb::init<std::shared_ptr<Hook>, nb::handle, nb::dict>(), nb::arg("hook"),
+                       nb::arg("module"), nb::arg("parts"))
+                  .def("__call__", &StepCallback::call, nb::arg("module"), nb::arg("args"))
+                  .def_prop_rw("fast", &StepCallback::fast, &StepCallback::set_fast);
+  bind_copying(step);
   m.def("process_rank", []() -> std::optional<std::tuple<int, int>> {
     const auto rank = check(smd::Environment::of_process().process_rank());
     if (!rank) return std::nullopt;

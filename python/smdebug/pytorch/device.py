@@ -87,6 +87,11 @@ class DeviceStage:
         self._copied_bytes = 0
         self._streams: dict[torch.device, Any] = {}
 
+    @property
+    def has_pending(self) -> bool:
+        """Whether finish() has something to hand over."""
+        return bool(self._copies or self._numbers)
+
     def is_capturing(self) -> bool:
         """Whether a CUDA graph is being captured: nothing may be queued."""
         return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()

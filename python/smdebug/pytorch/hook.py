@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Callable
@@ -14,24 +13,26 @@ from torch import nn
 
 from smdebug import _core
 from smdebug.collection import CollectionManager as PlainCollectionManager
-from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
+from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from smdebug.guard import Guard
 from smdebug.hook import BaseHook, StepScope
 from smdebug.logger import get_logger
-from smdebug.pytorch import tensors as torch_tensors
 from smdebug.pytorch.collection import CollectionManager
-from smdebug.pytorch.device import DeviceStage, can_reduce
 from smdebug.pytorch.names import ModuleNames, Root, is_sharded
 from smdebug.pytorch.optimizer import OptimizerWatch
-from smdebug.pytorch.selection import Selections
-from smdebug.pytorch.shard import local_part, placement_of
-from smdebug.pytorch.tensors import Unreadable, inputs_of, loss_in, readable, tensors_in
+from smdebug.pytorch.recorder import Recorder
+from smdebug.pytorch.selection import Selection, Selections
+from smdebug.pytorch.tensors import (
+    SPARSE_DENSE_LIMIT,
+    inputs_of,
+    is_lazy,
+    loss_in,
+    tensors_in,
+)
 from smdebug.pytorch.worker import find_worker, out_dir_of_attempt
 
 STEP_ON = ("forward", "optimizer")
 GRADIENT_SOURCES = ("backward", "optimizer")
-# One record per step with the places of all parts of sharded tensors.
-SHARDS = "smdebug/shards"
 
 _graph_task_id: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)
 # Keeps the compiler from looking into our callbacks.
@@ -83,7 +84,7 @@ class Hook(BaseHook):
         gradient_source: str = "backward",
         canonical_names: bool = False,
         compiled_modules: bool = False,
-        sparse_dense_limit: int = torch_tensors.SPARSE_DENSE_LIMIT,
+        sparse_dense_limit: int = SPARSE_DENSE_LIMIT,
         **options: Any,
     ) -> None:
         _check_choice(step_on, "step_on", STEP_ON)
@@ -108,7 +109,7 @@ class Hook(BaseHook):
         self.auto_mode = auto_mode
         self.canonical_names = canonical_names
         self.compiled_modules = compiled_modules
-        self.sparse_dense_limit = sparse_dense_limit
+        self._recorder.sparse_dense_limit = sparse_dense_limit
         self._watch_optimizers()
 
     def _adopt(self, core: _core.Hook, manager: PlainCollectionManager) -> None:
@@ -121,8 +122,7 @@ class Hook(BaseHook):
 
     def _set_up(self) -> None:
         self._step_on, self._gradient_source = STEP_ON[0], GRADIENT_SOURCES[0]
-        self.auto_mode = self.canonical_names = self.compiled_modules = False
-        self.sparse_dense_limit = torch_tensors.SPARSE_DENSE_LIMIT
+        self._auto_mode = self.canonical_names = self.compiled_modules = False
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._guard = Guard(self._core.is_strict)
@@ -130,20 +130,18 @@ class Hook(BaseHook):
         if isinstance(self._collection_manager, CollectionManager):
             self._collection_manager._use_names(self._names)
         self._selections = Selections()
-        self._device = DeviceStage()
+        self._selection: Selection | None = None  # of the current step
+        self._recorder = Recorder(self._core)
         self._roots: list[Root] = []
         self._loss_handles: list[tuple[nn.Module, Any]] = []
         self._handles: list[Any] = []  # of the step being saved
-        self._indices: dict[str, int] = {}
         self._gradient_names: dict[int, str] = {}
-        self._shards: dict[str, Any] = {}
         self._early: list[tuple[str, torch.Tensor]] = []
         self._explicit_steps = False
         self._update_seen = True
         self._devices_seen: set[torch.device] = set()
         self._mode_given_at: tuple[bool, bool] | None = None
         self._training: tuple[bool, bool] | None = None
-        self._dropped: dict[str, int] = {}
         self._watch: OptimizerWatch | None = None
 
     def _identify(self) -> tuple[str, str, int]:
@@ -162,7 +160,7 @@ class Hook(BaseHook):
     @property
     def dropped_tensors(self) -> dict[str, int]:
         """How often a tensor could not be saved, by name."""
-        return dict(self._dropped)
+        return dict(self._recorder.dropped)
 
     # ---- registration
 
@@ -172,9 +170,9 @@ class Hook(BaseHook):
             raise SMDebugTypeError(f"A torch.nn.Module was expected, not {module!r}.")
         with self._lock:
             root = self._names.add(module, self.canonical_names)
-            before = self._callback("A forward", partial(self._before_forward, root))
+            root.begins_step = self._step_callback(root, module)
             try:
-                handle = module.register_forward_pre_hook(before, prepend=True, with_kwargs=True)
+                handle = module.register_forward_pre_hook(root.begins_step, prepend=True)
                 root.handles.append(handle)
             except RuntimeError:
                 get_logger().warning(
@@ -182,6 +180,7 @@ class Hook(BaseHook):
                     "recorded, its inputs and outputs cannot be. Begin each step with hook.step()."
                 )
             self._roots.append(root)
+            self._arm()
 
     register_hook = register_module
 
@@ -206,6 +205,7 @@ class Hook(BaseHook):
             for handle in [handle for root in roots for handle in root.handles] + losses:
                 handle.remove()
             self._roots = [root for root in self._roots if root not in roots]
+            self._arm()
             self._loss_handles = [pair for pair in self._loss_handles if pair[0] is not module]
             self._names.remove(module)
 
@@ -238,8 +238,9 @@ class Hook(BaseHook):
         with self._lock:
             if self._core.step < 0:
                 self._early.append((tensor_name, tensor_value.detach().clone()))
+                self._arm()
                 return
-            name = self._next_name(f"{tensor_name}_output")
+            name = self._recorder.next_name(f"{tensor_name}_output")
             self._guarded("Saving a value", self._save, [name], [tensor_value])
 
     def save(self, name: str, tensor: Any) -> None:
@@ -258,7 +259,7 @@ class Hook(BaseHook):
             if not isinstance(tensor_value, torch.Tensor):
                 super().save_tensor(tensor_name, tensor_value, collections_to_write)
                 return
-            for name, plain in self._plain(tensor_name, tensor_value):
+            for name, plain in self._recorder.plain(tensor_name, tensor_value):
                 super().save_tensor(name, plain.cpu(), collections_to_write)
 
     def save_scalar(
@@ -292,8 +293,46 @@ class Hook(BaseHook):
             self._end_attached()
             super().end_step()
 
-    def _before_forward(self, root: Root, module: nn.Module, args: Any, kwargs: Any) -> None:
-        """The root's pre-forward callback: all that a step without saving costs."""
+    def _step_callback(self, root: Root, module: nn.Module) -> _core.StepCallback:
+        parts = {
+            "lock": self._lock,
+            "slow": self._safe("Beginning a step", partial(self._before_forward, root)),
+            "begun": self._safe("Beginning a step", self._begun),
+            "failed": self._safe("Beginning a step", _raise),
+            "task_id": _graph_task_id,
+            "tracing": torch._C._is_tracing,
+            "compiler": torch.compiler,
+            "isolate": _set_eval_frame,
+        }
+        return _core.StepCallback(self._core, module, parts)
+
+    def _arm(self) -> None:
+        """Lets the core begin steps by itself as long as nothing else is to be done."""
+        fast = not (
+            self._core.step < 0
+            or self._explicit_steps
+            or self._auto_mode
+            or self._step_on == "optimizer"
+            or self._early
+            or self._handles
+            or self._gradient_names
+            or self._recorder.has_pending
+        )
+        for root in self._roots:
+            root.begins_step.fast = fast and root is self._roots[0]
+
+    @property
+    def auto_mode(self) -> bool:
+        """Whether the mode follows model.train() and model.eval()."""
+        return self._auto_mode
+
+    @auto_mode.setter
+    def auto_mode(self, auto_mode: bool) -> None:
+        self._auto_mode = auto_mode
+        self._arm()
+
+    def _before_forward(self, root: Root, module: nn.Module, args: Any) -> None:
+        """Before a forward of a root, unless the core can do all that is to be done."""
         if self._explicit_steps or self._roots[0] is not root or _is_replay():
             return
         if module is not root.module() and not getattr(module, "_is_replica", False):
@@ -303,11 +342,9 @@ class Hook(BaseHook):
                 return
             if self.auto_mode:
                 self._follow_mode(module)
-            if self._handles or self._gradient_names or self._shards:
-                self._end_attached()
-            self._core.begin_step()
-            if self._core.is_step_wanted or self._early:
-                self._begun()
+            self._end_attached()
+            super().begin_step()
+            self._begun()
 
     def _step_is_due(self, module: nn.Module, args: Any) -> bool:
         if self._step_on == "optimizer":
@@ -336,11 +373,19 @@ class Hook(BaseHook):
 
     def _begun(self) -> None:
         """Offers the parameters of a step that saves something and attaches the callbacks."""
-        self._indices.clear()
+        self._begin_recording()
+        self._arm()
+
+    def _begin_recording(self) -> None:
+        self._recorder.restart_names()
         for name, value in self._take_early():
-            self._save([self._next_name(f"{name}_output")], [value])
-        if not self._core.is_step_wanted:
-            return
+            self._save([self._recorder.next_name(f"{name}_output")], [value])
+        if self._core.is_step_wanted:
+            self._selection = None
+            self._offer_all()
+            self._selection = self._selections.at(self._core)
+
+    def _offer_all(self) -> None:
         selection = self._selections.at(self._core)
         names: list[str] = []
         parameters: list[torch.Tensor] = []
@@ -364,7 +409,7 @@ class Hook(BaseHook):
     # ---- callbacks of a saved step
 
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
-        if not isinstance(parameter, torch.Tensor) or _is_lazy(parameter):
+        if not isinstance(parameter, torch.Tensor) or is_lazy(parameter):
             return
         self._gradient_names[id(parameter)] = name
         if self._gradient_source == "optimizer" or not (
@@ -400,11 +445,7 @@ class Hook(BaseHook):
     def _end_attached(self) -> None:
         """Completes what the step that ends has queued, and takes its callbacks off."""
         self._detach()
-        self._device.finish(self._save_copied, partial(_core.save_reductions, self._core))
-        shards, self._shards = self._shards, {}
-        if shards:
-            text = json.dumps(shards, sort_keys=True)
-            self._core.save_tensor(SHARDS, text, ["default"])
+        self._recorder.finish()
 
     def _after_forward(
         self, name: str, is_root: bool, module: nn.Module, args: Any, kwargs: Any, output: Any
@@ -415,8 +456,8 @@ class Hook(BaseHook):
         outputs = list(tensors_in(output))
         loss = loss_in(output) if is_root else None
         with self._lock:
-            names = [self._next_name(f"{name}_input") for _ in inputs]
-            names += [self._next_name(f"{name}_output") for _ in outputs]
+            names = [self._recorder.next_name(f"{name}_input") for _ in inputs]
+            names += [self._recorder.next_name(f"{name}_output") for _ in outputs]
             tensors = inputs + outputs
             if loss is not None:
                 at = next((i for i, t in enumerate(tensors) if t is loss), None)
@@ -445,8 +486,8 @@ class Hook(BaseHook):
         inputs = inputs_of(module, args, kwargs)
         outputs = list(tensors_in(output))
         with self._lock:
-            self._save([self._next_name(f"{name}_input") for _ in inputs], inputs)
-            names = [self._next_name(f"{name}_output") for _ in outputs]
+            self._save([self._recorder.next_name(f"{name}_input") for _ in inputs], inputs)
+            names = [self._recorder.next_name(f"{name}_output") for _ in outputs]
             self._save(names, outputs, _core.Kind.loss)
 
     def _on_gradient(self, name: str, gradient: torch.Tensor) -> None:
@@ -481,92 +522,28 @@ class Hook(BaseHook):
 
     # ---- handing over
 
-    def _next_name(self, stem: str) -> str:
-        index = self._indices.get(stem, 0)
-        self._indices[stem] = index + 1
-        return f"{stem}_{index}"
-
     def _save(
         self,
         names: list[str],
         tensors: list[torch.Tensor],
         kind: _core.Kind = _core.Kind.automatic,
     ) -> None:
-        """Offers tensors in one call; those that cannot be read as they are, one by one."""
         if not names or not self._core.is_step_wanted:
             return
-        refused = self._offer(names, tensors, kind)
-        if not refused:
-            return
-        reductions: list[tuple[str, torch.Tensor, list[str]]] = []
-        for i, _ in refused:
-            if _is_lazy(tensors[i]):
-                continue
-            for name, plain in self._plain(names[i], tensors[i]):
-                if plain.device.type != "cpu":
-                    self._queue(name, plain, kind, reductions)
-                    continue
-                for _, reason in self._offer([name], [plain], kind):
-                    self._drop(name, reason)
-        if reductions:
-            self._device.reduce(reductions)
-
-    def _offer(
-        self, names: list[str], tensors: list[torch.Tensor], kind: _core.Kind
-    ) -> list[tuple[int, str]]:
-        exchange = torch_tensors.EXCHANGE_API
-        if exchange is None:
-            tensors = [
-                t if _is_lazy(t) or t.is_conj() or t.is_neg() else t.detach() for t in tensors
-            ]
-        return _core.save_all(self._core, names, tensors, kind, exchange)
-
-    def _plain(self, name: str, tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
-        """The tensor as one or two that can be read; none if that is impossible."""
-        with torch.no_grad():
-            try:
-                if is_sharded(tensor):
-                    self._shards[name] = placement_of(tensor)
-                    tensor = local_part(tensor)
-                return readable(name, tensor, self.sparse_dense_limit)
-            except (Unreadable, RuntimeError, NotImplementedError) as error:
-                self._drop(name, str(error))
-                return []
-
-    def _queue(
-        self,
-        name: str,
-        tensor: torch.Tensor,
-        kind: _core.Kind,
-        reductions: list[tuple[str, torch.Tensor, list[str]]],
-    ) -> None:
-        """A tensor on a device: reduced there if that is all that is wanted, else copied."""
-        if self._device.is_capturing():
-            self._drop(name, "a CUDA graph is being captured")
-            return
-        raw, shape, wanted = _core.wanted(self._core, name)
-        plain = kind == _core.Kind.automatic
-        if plain and not raw and (not wanted or can_reduce(tensor, wanted)):
-            if shape:
-                _core.save_shape(self._core, name, list(tensor.shape))
-            if wanted:
-                reductions.append((name, tensor, wanted))
-            return
-        self._device.copy(name, tensor, kind)
-
-    def _save_copied(self, name: str, tensor: torch.Tensor, kind: _core.Kind) -> None:
-        for _, reason in self._offer([name], [tensor], kind):
-            self._drop(name, reason)
-
-    def _drop(self, name: str, reason: str) -> None:
-        if name not in self._dropped:
-            get_logger().warning(f"'{name}' cannot be saved: {reason.splitlines()[0]}")
-        self._dropped[name] = self._dropped.get(name, 0) + 1
+        self._recorder.save(names, tensors, kind)
+        selection = self._selection
+        if selection is not None and selection.watches:
+            self._selection = None
+            if self._selections.at(self._core) is not selection:
+                # A NaN was found: the collections that wait for it begin to save at once.
+                self._detach()
+                self._offer_all()
+            self._selection = self._selections.at(self._core)
 
     # ---- failures and the end
 
-    def _callback(self, site: str, function: Callable[..., None]) -> _core.Callback:
-        """A callback of a module: never fails, does nothing in copies and forked children."""
+    def _safe(self, site: str, function: Callable[..., None]) -> Callable[..., None]:
+        """The function as a callback that never fails and does nothing in forked children."""
 
         def call(*args: Any) -> None:
             if self._guard.disabled or os.getpid() != self._pid:
@@ -576,7 +553,11 @@ class Hook(BaseHook):
             except Exception as error:
                 self._guard.handle(site, error)
 
-        return _core.Callback(call, _set_eval_frame)
+        return call
+
+    def _callback(self, site: str, function: Callable[..., None]) -> _core.Callback:
+        """A callback of a module; it does nothing in copies of the module."""
+        return _core.Callback(self._safe(site, function), _set_eval_frame)
 
     def _guarded(self, site: str, function: Callable[..., None], *args: Any) -> None:
         try:
@@ -600,9 +581,8 @@ class Hook(BaseHook):
             super()._close(at_exit)
 
 
-def _is_lazy(tensor: Any) -> bool:
-    """A parameter without a shape until the first forward."""
-    return isinstance(tensor, nn.parameter.UninitializedTensorMixin)
+def _raise(message: str) -> None:
+    raise SMDebugRuntimeError(message)
 
 
 def _is_compiled(module: nn.Module) -> bool:
@@ -614,6 +594,4 @@ def _is_compiled(module: nn.Module) -> bool:
 
 def _check_choice(value: str, name: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise SMDebugValueError(
-            f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}."
-        )
+        raise SMDebugValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}.")

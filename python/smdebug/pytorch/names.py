@@ -41,12 +41,15 @@ class Root:
         self._module = weakref.ref(module)
         self.prefix = prefix
         self.canonical = canonical
+        self.begins_step: Any = None  # the callback before its forward
         self.handles: list[Any] = []
         self.callbacks: dict[str, Any] = {}
         # As they were at registration: during forward and after evaluation the model shows
         # gathered ones.
         self._sharded = {
-            path: parameter for path, parameter in module.named_parameters() if is_sharded(parameter)
+            path: parameter
+            for path, parameter in module.named_parameters()
+            if is_sharded(parameter)
         }
 
     def module(self) -> nn.Module | None:

@@ -19,6 +19,11 @@ class Selection:
         self._names: dict[str, bool] = {}
         self._modules: dict[str, bool] = {}
 
+    @property
+    def watches(self) -> bool:
+        """Whether a NaN in some tensor makes the step a saved one."""
+        return bool(self._watched)
+
     def holds(self, name: str) -> bool:
         """Whether the tensor of this name is saved or watched."""
         known = self._names.get(name)

@@ -7,7 +7,9 @@ from smdebug.pytorch.hook import Hook
 from smdebug.singleton import del_hook, set_hook
 
 
-def get_hook(json_config_path: str | None = None, create_if_not_exists: bool = False) -> Hook | None:
+def get_hook(
+    json_config_path: str | None = None, create_if_not_exists: bool = False
+) -> Hook | None:
     """The hook for PyTorch of this process; from a JSON file if there is none and one is wanted."""
     hook = singleton.get_hook()
     if isinstance(hook, Hook):

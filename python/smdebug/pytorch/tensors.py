@@ -25,6 +25,11 @@ class Unreadable(Exception):
     """There is no memory behind a tensor, or none that can be read."""
 
 
+def is_lazy(tensor: Any) -> bool:
+    """A parameter without a shape until the first forward."""
+    return isinstance(tensor, nn.parameter.UninitializedTensorMixin)
+
+
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """The tensors in nested tuples, lists, mappings and dataclasses, in order."""
     if isinstance(value, torch.Tensor):
