@@ -24,10 +24,14 @@ smd::Error taken_error() {
   return {smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
 }
 
-// Bits that say "read this negated" or "conjugated".
-bool is_lazy(nb::handle tensor, bool complex) {
-  return nb::cast<bool>(tensor.attr("is_neg")()) ||
-         (complex && nb::cast<bool>(tensor.attr("is_conj")()));
+// Bits that say "read this negated" or "conjugated". Types of tensors may refuse to tell.
+smd::Result<bool> is_lazy(nb::handle tensor, bool complex) {
+  try {
+    return nb::cast<bool>(tensor.attr("is_neg")()) ||
+           (complex && nb::cast<bool>(tensor.attr("is_conj")()));
+  } catch (nb::python_error& error) {
+    return smd::Error{smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
+  }
 }
 
 }  // namespace
@@ -47,7 +51,9 @@ smd::Result<ExchangeApi> ExchangeApi::from(nb::handle capsule) {
 smd::Result<smd::TensorView> ExchangeApi::view(nb::handle tensor, ExchangedTensor& out) const {
   if (look_(tensor.ptr(), &out.tensor) != 0) return taken_error();
   SMD_TRY(const smd::TensorView view, smd::view_of_dlpack(out.tensor, out.strides_bytes));
-  if (is_lazy(tensor, smd::info_of(view.dtype).kind == smd::DTypeKind::complex)) {
+  SMD_TRY(const bool lazy,
+          is_lazy(tensor, smd::info_of(view.dtype).kind == smd::DTypeKind::complex));
+  if (lazy) {
     return smd::Error{smd::ErrorCode::unsupported, "The tensor is a negated or conjugated view."};
   }
   return view;

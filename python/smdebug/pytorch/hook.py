@@ -15,7 +15,7 @@ from smdebug import _core
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from smdebug.guard import Guard
-from smdebug.hook import BaseHook, StepScope
+from smdebug.hook import BaseHook, InertCore, StepScope
 from smdebug.logger import get_logger
 from smdebug.pytorch.collection import CollectionManager
 from smdebug.pytorch.names import ModuleNames, Root, is_sharded
@@ -144,8 +144,9 @@ class Hook(BaseHook):
         self._training: tuple[bool, bool] | None = None
         self._watch: OptimizerWatch | None = None
 
-    def _identify(self) -> tuple[str, str, int]:
-        return find_worker()
+    def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
+        # Not a method: the core must not keep the hook alive.
+        return super()._plumbing(manager) | {"identify": find_worker}
 
     @property
     def collection_manager(self) -> PlainCollectionManager:
@@ -168,6 +169,9 @@ class Hook(BaseHook):
         """Records a model from its next forward on. The first model registered counts the steps."""
         if not isinstance(module, nn.Module):
             raise SMDebugTypeError(f"A torch.nn.Module was expected, not {module!r}.")
+        if isinstance(self._core, InertCore):
+            return
+        self._check_open()
         with self._lock:
             root = self._names.add(module, self.canonical_names)
             root.begins_step = self._step_callback(root, module)
@@ -188,11 +192,18 @@ class Hook(BaseHook):
         """Records inputs and outputs of a loss; the outputs are in the collection `losses`."""
         if not isinstance(loss_module, nn.Module):
             raise SMDebugTypeError(f"A torch.nn.Module was expected, not {loss_module!r}.")
+        if isinstance(self._core, InertCore):
+            return
+        self._check_open()
         with self._lock:
             name = self._names.add_loss(loss_module)
             after = self._callback("A loss", partial(self._after_loss, name))
             handle = loss_module.register_forward_hook(after, with_kwargs=True)
             self._loss_handles.append((loss_module, handle))
+
+    def _check_open(self) -> None:
+        if self._core.is_closed:
+            raise SMDebugRuntimeError("The hook is closed: nothing can be registered any more.")
 
     def unregister(self, module: nn.Module) -> None:
         """Takes all callbacks off a registered model or loss."""
@@ -235,6 +246,8 @@ class Hook(BaseHook):
         """Saves a value, such as that of a functional loss, as `<name>_output_<i>`."""
         if not isinstance(tensor_value, torch.Tensor):
             raise SMDebugTypeError(f"A torch.Tensor was expected, not {tensor_value!r}.")
+        if self._core.is_closed:
+            return
         with self._lock:
             if self._core.step < 0:
                 self._early.append((tensor_name, tensor_value.detach().clone()))
