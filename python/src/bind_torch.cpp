@@ -33,7 +33,7 @@ constexpr int64_t kReleaseBytes = 64 << 10;
 struct Offered {
   std::string_view name;
   smd::TensorView view;
-  ExchangedTensor exchanged;         // what the view refers to
+  ExchangedTensor exchanged;          // what the view refers to
   std::optional<TensorArg> imported;  // the same without the exchange API
 };
 
@@ -63,8 +63,8 @@ Refused save_all(Hook& hook, const nb::list& names, const nb::list& tensors, smd
                  nb::handle exchange) {
   Refused refused;
   if (nb::len(names) != nb::len(tensors)) {
-    raise("SMDebugValueError", fmt::format("{} names do not fit {} tensors.", nb::len(names),
-                                           nb::len(tensors)));
+    raise("SMDebugValueError",
+          fmt::format("{} names do not fit {} tensors.", nb::len(names), nb::len(tensors)));
   }
   if (!hook.is_step_wanted()) return refused;
   std::optional<ExchangeApi> api;
@@ -118,8 +118,7 @@ void save_reductions(Hook& hook, std::string_view name, const nb::dict& values,
     raise("SMDebugValueError",
           fmt::format("Reductions of {} keep its type; save the tensor instead.", dtype_name));
   }
-  const smd::DType type =
-      *dtype == smd::DType::float64 ? smd::DType::float64 : smd::DType::float32;
+  const smd::DType type = *dtype == smd::DType::float64 ? smd::DType::float64 : smd::DType::float32;
   std::vector<std::pair<std::string, smd::Number>> numbers;
   for (const auto& [label, value] : values) {
     numbers.emplace_back(nb::cast<std::string>(label),
@@ -172,22 +171,21 @@ class Callback final {
 class StepCallback final {
  public:
   struct Parts {
-    nb::object lock;       // of the Python hook; held while the core is used
-    nb::object slow;       // slow(module, args): everything, with the lock held by itself
-    nb::object begun;      // begun(): the step that has begun saves something
-    nb::object failed;     // failed(message)
-    nb::object task_id;    // task_id(): -1 unless backward is running
-    nb::object tracing;    // tracing(): a forward that is none
-    nb::object compiler;   // its flag _is_exporting_flag tells another such forward
-    nb::object isolate;    // see Callback
+    nb::object lock;      // of the Python hook; held while the core is used
+    nb::object slow;      // slow(module, args): everything, with the lock held by itself
+    nb::object begun;     // begun(): the step that has begun saves something
+    nb::object failed;    // failed(message)
+    nb::object task_id;   // task_id(): -1 unless backward is running
+    nb::object tracing;   // tracing(): a forward that is none
+    nb::object compiler;  // its flag _is_exporting_flag tells another such forward
+    nb::object isolate;   // see Callback
   };
 
   StepCallback() = default;
   StepCallback(std::shared_ptr<Hook> hook, nb::handle module, nb::dict parts)
       : hook_(std::move(hook)), module_(module.ptr()) {
     parts_.emplace(Parts{parts["lock"], parts["slow"], parts["begun"], parts["failed"],
-                         parts["task_id"], parts["tracing"], parts["compiler"],
-                         parts["isolate"]});
+                         parts["task_id"], parts["tracing"], parts["compiler"], parts["isolate"]});
     acquire_ = parts_->lock.attr("acquire");
     release_ = parts_->lock.attr("release");
   }
@@ -207,6 +205,8 @@ class StepCallback final {
     if (hook_->is_step_wanted()) isolated([&] { parts_->begun(); });
   }
 
+  // Whether the forward that was begun last is one that a compiler of Python code watches.
+  bool compiled() const { return compiled_; }
   bool fast() const { return fast_; }
   void set_fast(bool fast) { fast_ = fast; }
 
@@ -240,10 +240,11 @@ class StepCallback final {
   }
 
   template <typename F>
-  void isolated(F&& call) const {
+  void isolated(F&& call) {
     if (parts_->isolate.is_none()) return call();
     const nb::object isolate = parts_->isolate;
     const nb::object before = isolate(nb::none());
+    compiled_ = !before.is_none();
     try {
       call();
     } catch (...) {
@@ -259,6 +260,7 @@ class StepCallback final {
   nb::object acquire_;
   nb::object release_;
   bool fast_ = false;
+  bool compiled_ = false;
 };
 
 template <typename T>
@@ -323,20 +325,24 @@ void bind_torch(nb::module_& m) {
                       .def("__call__", &Callback::call)
                       .def_prop_ro("is_inert", &Callback::inert);
   bind_copying(callback);
-  auto step = nb::class_<StepCallback>(m, "StepCallback",
-                                       nb::type_slots(kCallbackSlots<StepCallback>),
-                                       nb::is_weak_referenceable())
-                  .def(nb::init<>())
-                  .def(nb::init<std::shared_ptr<Hook>, nb::handle, nb::dict>(), nb::arg("hook"),
-                       nb::arg("module"), nb::arg("parts"))
-                  .def("__call__", &StepCallback::call, nb::arg("module"), nb::arg("args"))
-                  .def_prop_rw("fast", &StepCallback::fast, &StepCallback::set_fast);
+  auto step =
+      nb::class_<StepCallback>(m, "StepCallback", nb::type_slots(kCallbackSlots<StepCallback>),
+                               nb::is_weak_referenceable())
+          .def(nb::init<>())
+          .def(nb::init<std::shared_ptr<Hook>, nb::handle, nb::dict>(), nb::arg("hook"),
+               nb::arg("module"), nb::arg("parts"))
+          .def("__call__", &StepCallback::call, nb::arg("module"), nb::arg("args"))
+          .def_prop_ro("is_compiled", &StepCallback::compiled)
+          .def_prop_rw("fast", &StepCallback::fast, &StepCallback::set_fast);
   bind_copying(step);
-  m.def("process_rank", []() -> std::optional<std::tuple<int, int>> {
-    const auto rank = check(smd::Environment::of_process().process_rank());
-    if (!rank) return std::nullopt;
-    return std::tuple(rank->rank, rank->size);
-  }, "(rank, size) as a launcher wrote them into the environment.");
+  m.def(
+      "process_rank",
+      []() -> std::optional<std::tuple<int, int>> {
+        const auto rank = check(smd::Environment::of_process().process_rank());
+        if (!rank) return std::nullopt;
+        return std::tuple(rank->rank, rank->size);
+      },
+      "(rank, size) as a launcher wrote them into the environment.");
 }
 
 }  // namespace smdebug

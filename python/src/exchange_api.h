@@ -23,7 +23,8 @@ struct ExchangedTensor {
 
 class ExchangeApi final {
  public:
-  // From the capsule `dlpack_exchange_api`. unsupported: no version 1, or one without this function.
+  // From the capsule `dlpack_exchange_api`. unsupported: no version 1, or one without this
+  // function.
   static smd::Result<ExchangeApi> from(nb::handle capsule);
 
   // The view of a tensor; `out` must live as long. Errors are those of the tensor's own library or

@@ -138,6 +138,7 @@ class Hook(BaseHook):
         self._gradient_names: dict[int, str] = {}
         self._early: list[tuple[str, torch.Tensor]] = []
         self._explicit_steps = False
+        self._is_eager = False  # while a saved step runs without compilation
         self._update_seen = True
         self._devices_seen: set[torch.device] = set()
         self._mode_given_at: tuple[bool, bool] | None = None
@@ -436,9 +437,9 @@ class Hook(BaseHook):
             self._handles.append(parameter.register_hook(partial(self._on_gradient, name)))
 
     def _attach_modules(self, root: Root, module: nn.Module, selection: Any) -> None:
-        compiled = _is_compiled(module) and not self.compiled_modules
+        only_root = self._only_root(root, module)
         for name, inner in root.modules(module):
-            if (compiled and inner is not module) or not selection.holds_tensors_of(name):
+            if (only_root and inner is not module) or not selection.holds_tensors_of(name):
                 continue
             callback = root.callbacks.get(name)
             if callback is None:
@@ -449,7 +450,32 @@ class Hook(BaseHook):
             except RuntimeError:  # TorchScript
                 continue
 
+    def _only_root(self, root: Root, module: nn.Module) -> bool:
+        """Whether the inner modules of a compiled model are left alone."""
+        if not _is_compiled(root, module):
+            return False
+        if not self.compiled_modules:
+            return True
+        if type(module).__name__ != "OptimizedModule":
+            get_logger().warning(
+                f"The inner modules of {root.prefix} cannot be seen: register what torch.compile() "
+                "returns to see them."
+            )
+            return True
+        if not self._is_eager:
+            torch.compiler.set_stance("force_eager")
+            self._is_eager = True
+            after = self._callback("A forward", self._compile_again)
+            self._handles.append(module.register_forward_hook(after))
+        return False
+
+    def _compile_again(self, *args: Any) -> None:
+        if self._is_eager:
+            torch.compiler.set_stance("default")
+            self._is_eager = False
+
     def _detach(self) -> None:
+        self._compile_again()
         handles, self._handles = self._handles, []
         for handle in handles:
             handle.remove()
@@ -598,9 +624,11 @@ def _raise(message: str) -> None:
     raise SMDebugRuntimeError(message)
 
 
-def _is_compiled(module: nn.Module) -> bool:
+def _is_compiled(root: Root, module: nn.Module) -> bool:
+    """Callbacks on inner modules would break the model's graph into pieces."""
     return (
-        type(module).__name__ == "OptimizedModule"
+        root.begins_step.is_compiled
+        or type(module).__name__ == "OptimizedModule"
         or getattr(module, "_compiled_call_impl", None) is not None
     )
 
