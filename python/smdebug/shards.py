@@ -18,6 +18,7 @@ from smdebug.exceptions import TensorUnavailableForStep
 
 # One record per step and worker: JSON, by tensor name.
 SHARDS = "smdebug/shards"
+SHARDS_COLLECTION = "shards"
 
 GLOBAL = _core.ModeKeys.GLOBAL
 

@@ -34,6 +34,20 @@ smd::Result<bool> is_lazy(nb::handle tensor, bool complex) {
   }
 }
 
+// A tensor whose storage was released, or that only stands for another one, points to its offset in
+// a storage at address zero. Addresses of real memory are much larger than offsets.
+smd::Result<bool> is_released(nb::handle tensor, const smd::TensorView& view) {
+  constexpr uintptr_t kSmall = uintptr_t{1} << 40;
+  const auto address = reinterpret_cast<uintptr_t>(view.data);
+  if (address >= kSmall || view.size() == 0) return false;
+  try {
+    const auto offset = nb::cast<uint64_t>(tensor.attr("storage_offset")());
+    return address == offset * smd::size_of(view.dtype);
+  } catch (nb::python_error& error) {
+    return smd::Error{smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
+  }
+}
+
 }  // namespace
 
 smd::Result<ExchangeApi> ExchangeApi::from(nb::handle capsule) {
@@ -51,6 +65,10 @@ smd::Result<ExchangeApi> ExchangeApi::from(nb::handle capsule) {
 smd::Result<smd::TensorView> ExchangeApi::view(nb::handle tensor, ExchangedTensor& out) const {
   if (look_(tensor.ptr(), &out.tensor) != 0) return taken_error();
   SMD_TRY(const smd::TensorView view, smd::view_of_dlpack(out.tensor, out.strides_bytes));
+  SMD_TRY(const bool released, is_released(tensor, view));
+  if (released) {
+    return smd::Error{smd::ErrorCode::unsupported, "There is no memory behind the tensor."};
+  }
   SMD_TRY(const bool lazy,
           is_lazy(tensor, smd::info_of(view.dtype).kind == smd::DTypeKind::complex));
   if (lazy) {

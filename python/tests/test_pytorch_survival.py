@@ -314,14 +314,20 @@ def test_tensors_without_memory_are_refused_without_a_crash(
         monkeypatch.setattr(torch_tensors, "EXCHANGE_API", None)
     with FakeTensorMode():
         fake = torch.ones(3)
+        fake_part = torch.ones(9)[3:6]
     released = torch.ones(3)
-    released.untyped_storage().resize_(0)
+    released_part = torch.ones(9)[3:6]
+    for tensor in (released, released_part):
+        tensor.untyped_storage().resize_(0)
     hook = Hook(out_dir, **ALL)
     with hook.step():
         hook.save("fake", fake)
+        hook.save("fake_part", fake_part)
         hook.save("released", released)
+        hook.save("released_part", released_part)
         hook.save("lazy", nn.LazyLinear(3).weight)
-        assert set(hook.dropped_tensors) == {"fake", "released"}
+        refused = {"fake", "fake_part", "released", "released_part"}
+        assert set(hook.dropped_tensors) == refused
     hook.close()
     assert create_trial(str(out_dir)).tensor_names() == []
 

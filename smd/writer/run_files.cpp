@@ -47,7 +47,12 @@ Status RunFiles::end_job(const JobEnd& end) {
     SMD_TRY(const bool all, all_ended(end));
     if (!all) return {};
   }
-  return publish(format::kEndMarker, "");
+  Status published = publish(format::kEndMarker, "");
+  // Two workers may find at the same moment that they are the last; one of them succeeds.
+  if (!published.ok() && end.num_workers > 1 && options_.storage->stat(format::kEndMarker).ok()) {
+    return {};
+  }
+  return published;
 }
 
 Status RunFiles::close() {

@@ -14,8 +14,8 @@ from smdebug.pytorch import tensors as torch_tensors
 from smdebug.pytorch.device import DeviceStage, can_reduce
 from smdebug.pytorch.names import is_sharded
 from smdebug.pytorch.shard import local_part, placement_of
-from smdebug.pytorch.tensors import Unreadable, is_lazy, readable
-from smdebug.shards import SHARDS
+from smdebug.pytorch.tensors import Unreadable, is_lazy, is_released, readable
+from smdebug.shards import SHARDS, SHARDS_COLLECTION
 
 Kind = _core.Kind
 Reductions = list[tuple[str, torch.Tensor, list[str]]]
@@ -78,8 +78,12 @@ class Recorder:
         """The step ends: hands over what devices were still working on."""
         self._device.finish(self._save_plain, partial(_core.save_reductions, self._core))
         shards, self._shards = self._shards, {}
-        if shards and self._core.is_step_wanted:
-            self._core.save_tensor(SHARDS, json.dumps(shards, sort_keys=True), ["default"])
+        if not shards or not self._core.is_step_wanted:
+            return
+        if self._core.collections.find(SHARDS_COLLECTION) is None:
+            collection = self._core.collections.create(SHARDS_COLLECTION)
+            collection.reduction_config = _core.ReductionConfig(save_raw_tensor=True)
+        self._core.save_tensor(SHARDS, json.dumps(shards, sort_keys=True), [SHARDS_COLLECTION])
 
     def _offer(
         self, names: list[str], tensors: list[torch.Tensor], kind: Kind
@@ -117,5 +121,7 @@ class Recorder:
 def _without_gradient(tensor: torch.Tensor) -> Any:
     """What plain DLPack accepts; None where it would give wrong values."""
     if is_lazy(tensor) or is_sharded(tensor) or tensor.layout is not torch.strided:
+        return None
+    if type(tensor).__name__ == "FakeTensor" or is_released(tensor):
         return None
     return None if tensor.is_conj() or tensor.is_neg() else tensor.detach()

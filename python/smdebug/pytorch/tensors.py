@@ -30,6 +30,11 @@ def is_lazy(tensor: Any) -> bool:
     return isinstance(tensor, nn.parameter.UninitializedTensorMixin)
 
 
+def is_released(tensor: torch.Tensor) -> bool:
+    """Elements without memory behind them."""
+    return tensor.numel() > 0 and tensor.untyped_storage().nbytes() == 0
+
+
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     """The tensors in nested tuples, lists, mappings and dataclasses, in order."""
     if isinstance(value, torch.Tensor):
@@ -88,7 +93,7 @@ def readable(name: str, tensor: torch.Tensor, dense_limit: int) -> list[tuple[st
         return [(name, tensor.dequantize())]
     if tensor.is_conj() or tensor.is_neg():
         return [(name, tensor.resolve_conj().resolve_neg())]
-    if tensor.numel() > 0 and tensor.device.type == "cpu" and tensor.data_ptr() == 0:
+    if is_released(tensor):
         raise Unreadable("its memory was released")
     return [(name, tensor)]
 
