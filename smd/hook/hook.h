@@ -129,8 +129,8 @@ class Hook final {
   Status save(std::string_view name, const TensorView& tensor, Kind kind = Kind::automatic);
   // The same without a copy: nobody changes the memory any more.
   Status save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind = Kind::automatic);
-  // Reductions of a tensor that the caller has computed, where the memory is not ours to read. Those
-  // that nobody wants are left out. Names are those of Reduction::name().
+  // Reductions of a tensor that the caller has computed, where the memory is not ours to read.
+  // Those that nobody wants are left out. Names are those of Reduction::name().
   Status save_reductions(std::string_view name,
                          std::span<const std::pair<std::string, Number>> values);
   // The shape of such a tensor, if it is wanted.

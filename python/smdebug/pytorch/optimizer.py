@@ -12,8 +12,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-Parameter = torch.nn.Parameter
-Sample = Callable[[list[tuple[Parameter, torch.Tensor]]], None]
+Sample = Callable[[list[tuple[torch.nn.Parameter, torch.Tensor]]], None]
 
 
 class OptimizerWatch:
