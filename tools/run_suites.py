@@ -42,7 +42,8 @@ SUITES = [
     Suite(
         "torch",
         "the hook for PyTorch, with the real framework",
-        f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
+        f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py"
+        " 'tests/docs/test_docs.py::test_examples_run_and_print_what_is_shown[docs/guide/pytorch.md]'",
     ),
     Suite(
         "s3",

@@ -62,6 +62,11 @@ class Recorder:
         with torch.no_grad():
             try:
                 if is_sharded(tensor):
+                    if not self._shards and not self._core.save_all_workers:
+                        get_logger().warning(
+                            "The model is sharded: only the parts of this worker are recorded. "
+                            "Use include_workers='all' to record all of them."
+                        )
                     self._shards[name] = placement_of(tensor)
                     tensor = local_part(tensor)
                 return readable(name, tensor, self.sparse_dense_limit)
