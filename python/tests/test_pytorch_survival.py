@@ -820,7 +820,8 @@ def test_of_two_processes_with_one_directory_one_records(out_dir: Path) -> None:
     second = recorded.start(RIVAL, out_dir, SMDEBUG_STRICT="0")
     out, err = second.communicate("\n", timeout=60)
     assert second.returncode == 0 and "trained" in out
-    assert (out + err).count("Writing: Another process") == 1, out + err
+    # While training, when closing, or both.
+    assert (out + err).count("Another process") in (1, 2), out + err
     out, err = first.communicate("\n", timeout=60)
     assert first.returncode == 0 and "ERROR" not in "".join(lines) + out + err
     trial = create_trial(str(out_dir))

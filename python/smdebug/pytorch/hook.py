@@ -598,7 +598,7 @@ class Hook(BaseHook):
         """A callback of a module; it does nothing in copies of the module."""
         return _core.Callback(self._safe(site, function), _set_eval_frame)
 
-    def _guarded(self, site: str, function: Callable[..., None], *args: Any) -> None:
+    def _guarded(self, site: str, function: Callable[..., object], *args: Any) -> None:
         try:
             function(*args)
         except Exception as error:
