@@ -530,6 +530,20 @@ def test_parameters_may_come_and_thaw_during_training(out_dir: Path) -> None:
     assert trial.tensor("Growing_adapter").steps() == [3, 4]
 
 
+def test_gradients_of_lazy_parameters_alone_are_seen_from_the_start(out_dir: Path) -> None:
+    def job(hook: Any) -> nn.Module:
+        torch.manual_seed(1)
+        model = nn.Sequential(nn.LazyLinear(4), nn.Linear(4, 2))
+        hook.register_module(model)
+        for x, y in batches(2):
+            nn.functional.cross_entropy(model(x), y).backward()
+        return model
+
+    trial = record(job, out_dir, include_collections=["gradients"], save_config=EVERY_STEP)
+    assert trial.tensor("gradient/Sequential_0.weight").steps() == [0, 1]
+    assert not [name for name in trial.tensor_names() if not name.startswith("gradient")]
+
+
 def test_tools_that_look_at_a_model_do_not_count_as_steps(out_dir: Path) -> None:
     def job(hook: Any) -> nn.Module:
         model = Small()

@@ -138,6 +138,7 @@ class Hook(BaseHook):
         self._gradient_names: dict[int, str] = {}
         self._early: list[tuple[str, torch.Tensor]] = []
         self._explicit_steps = False
+        self._has_lazy = False  # parameters that get their shape in this forward
         self._is_eager = False  # while a saved step runs without compilation
         self._update_seen = True
         self._devices_seen: set[torch.device] = set()
@@ -423,7 +424,8 @@ class Hook(BaseHook):
     # ---- callbacks of a saved step
 
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
-        if not isinstance(parameter, torch.Tensor) or is_lazy(parameter):
+        if is_lazy(parameter):
+            self._has_lazy = True
             return
         self._gradient_names[id(parameter)] = name
         if self._gradient_source == "optimizer" or not (
@@ -439,11 +441,13 @@ class Hook(BaseHook):
     def _attach_modules(self, root: Root, module: nn.Module, selection: Any) -> None:
         only_root = self._only_root(root, module)
         for name, inner in root.modules(module):
-            if (only_root and inner is not module) or not selection.holds_tensors_of(name):
+            is_root = inner is module
+            wanted = selection.holds_tensors_of(name) or (is_root and self._has_lazy)
+            if not wanted or (only_root and not is_root):
                 continue
             callback = root.callbacks.get(name)
             if callback is None:
-                after = partial(self._after_forward, name, inner is module)
+                after = partial(self._after_forward, name, is_root)
                 callback = root.callbacks[name] = self._callback("A forward", after)
             try:
                 self._handles.append(inner.register_forward_hook(callback, with_kwargs=True))
@@ -503,7 +507,8 @@ class Hook(BaseHook):
                 if at is not None:
                     self._save([names.pop(at)], [tensors.pop(at)], _core.Kind.loss)
             self._save(names, tensors)
-            if is_root:
+            if is_root and self._has_lazy:
+                self._has_lazy = False
                 self._attach_late()
 
     def _attach_late(self) -> None:
