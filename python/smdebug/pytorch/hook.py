@@ -18,6 +18,7 @@ from smdebug.guard import Guard
 from smdebug.hook import BaseHook, InertCore, StepScope
 from smdebug.logger import get_logger
 from smdebug.pytorch.collection import CollectionManager
+from smdebug.pytorch.eager import EagerSteps
 from smdebug.pytorch.names import ModuleNames, Root, is_sharded
 from smdebug.pytorch.optimizer import OptimizerWatch
 from smdebug.pytorch.recorder import Recorder
@@ -139,7 +140,7 @@ class Hook(BaseHook):
         self._early: list[tuple[str, torch.Tensor]] = []
         self._explicit_steps = False
         self._has_lazy = False  # parameters that get their shape in this forward
-        self._is_eager = False  # while a saved step runs without compilation
+        self._eager = EagerSteps(self._core)
         self._update_seen = True
         self._devices_seen: set[torch.device] = set()
         self._mode_given_at: tuple[bool, bool] | None = None
@@ -186,6 +187,10 @@ class Hook(BaseHook):
                     "recorded, its inputs and outputs cannot be. Begin each step with hook.step()."
                 )
             self._roots.append(root)
+            if self.compiled_modules and len(self._roots) == 1 and root.handles:
+                after = self._callback("A forward", self._after_compiled_forward)
+                root.handles.append(module.register_forward_hook(after))
+                self._eager.prepare()
             self._arm()
 
     register_hook = register_module
@@ -215,6 +220,7 @@ class Hook(BaseHook):
             if not roots and not losses:
                 raise SMDebugValueError(f"{type(module).__name__} is not registered.")
             self._detach()
+            self._eager.end()
             for handle in [handle for root in roots for handle in root.handles] + losses:
                 handle.remove()
             self._roots = [root for root in self._roots if root not in roots]
@@ -399,6 +405,8 @@ class Hook(BaseHook):
             self._selection = None
             self._offer_all()
             self._selection = self._selections.at(self._core)
+        else:
+            self._eager.end()  # the forward before failed
 
     def _offer_all(self) -> None:
         selection = self._selections.at(self._core)
@@ -460,26 +468,19 @@ class Hook(BaseHook):
             return False
         if not self.compiled_modules:
             return True
-        if type(module).__name__ != "OptimizedModule":
-            get_logger().warning(
-                f"The inner modules of {root.prefix} cannot be seen: register what torch.compile() "
-                "returns to see them."
-            )
-            return True
-        if not self._is_eager:
-            torch.compiler.set_stance("force_eager")
-            self._is_eager = True
-            after = self._callback("A forward", self._compile_again)
-            self._handles.append(module.register_forward_hook(after))
+        if not self._eager.is_active:
+            # The mode has changed since the last forward: too late, except for a wrapper.
+            if type(module).__name__ != "OptimizedModule":
+                return True
+            self._eager.begin()
         return False
 
-    def _compile_again(self, *args: Any) -> None:
-        if self._is_eager:
-            torch.compiler.set_stance("default")
-            self._is_eager = False
+    def _after_compiled_forward(self, *args: Any) -> None:
+        """Settles whether the next forward is compiled."""
+        if not _is_replay():
+            self._eager.prepare()
 
     def _detach(self) -> None:
-        self._compile_again()
         handles, self._handles = self._handles, []
         for handle in handles:
             handle.remove()
@@ -613,6 +614,7 @@ class Hook(BaseHook):
         if self._core.is_closed:
             return
         with self._lock:
+            self._eager.end()
             self._guarded("Closing", self._end_attached)
             self._detach()
             for root in self._roots:
