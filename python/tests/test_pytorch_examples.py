@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import smdebug.pytorch
+from smdebug import shards
+from smdebug.hook import BaseHook
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -39,3 +44,18 @@ def test_parts_of_a_sharded_model_are_put_together(tmp_path: Path) -> None:
         "worker_1 holds (4, 6) from (5, 0)",
         "together (9, 6)",
     ]
+
+
+def test_the_reference_names_every_argument_and_member() -> None:
+    page = (ROOT / "docs/reference/pytorch.md").read_text(encoding="utf-8")
+    code = " ".join(re.findall(r"`[^`]+`", page))
+    hook = smdebug.pytorch.Hook
+    names = set(inspect.signature(hook.__init__).parameters)
+    names -= set(inspect.signature(BaseHook.__init__).parameters) | {"options"}
+    names |= {name for name in set(dir(hook)) - set(dir(BaseHook)) if not name.startswith("_")}
+    names |= set(smdebug.pytorch.__all__) | {"add_module_tensors", "parts", "value"}
+    names |= {"reduction_values", *shards.Part.__dataclass_fields__}
+    missing = {name for name in names if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", code)}
+    assert missing == set()
+    for name, patterns, _ in hook.builtin_collections:
+        assert all(f"| `{name}` | `{pattern}` |" in page for pattern in patterns)
