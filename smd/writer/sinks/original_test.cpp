@@ -2,6 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <filesystem>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "smd/format/event.h"
 #include "smd/format/file_name.h"
@@ -119,6 +127,28 @@ TEST_F(OriginalSinkTest, the_last_of_several_workers_ends_the_job) {
   EXPECT_FALSE(storage->stat("training_job_end.ts").ok());
   ASSERT_TRUE(other->end_job({.num_workers = 2}).ok());
   EXPECT_TRUE(storage->stat("training_job_end.ts").ok());
+}
+
+TEST_F(OriginalSinkTest, workers_that_end_at_the_same_moment_all_succeed) {
+  const std::string root = testing::TempDir() + "/smd_original_sink_" + std::to_string(::getpid());
+  for (int round = 0; round < 100; ++round) {
+    std::filesystem::remove_all(root);
+    std::latch start(2);
+    std::array<Status, 2> ended;
+    std::vector<std::thread> workers;
+    for (size_t i = 0; i < ended.size(); ++i) {
+      workers.emplace_back([&, i] {
+        auto own = original_sink(
+            {.storage = storage::local_storage(root), .worker = "worker_" + std::to_string(i)});
+        start.arrive_and_wait();
+        ended[i] = own->end_job({.num_workers = 2});
+      });
+    }
+    for (std::thread& worker : workers) worker.join();
+    for (const Status& status : ended) ASSERT_TRUE(status.ok()) << status.error().message;
+    ASSERT_TRUE(std::filesystem::exists(root + "/training_job_end.ts"));
+  }
+  std::filesystem::remove_all(root);
 }
 
 TEST_F(OriginalSinkTest, a_single_worker_ends_the_job_alone) {
