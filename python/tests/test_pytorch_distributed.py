@@ -167,6 +167,26 @@ def test_a_run_with_a_dead_worker_can_be_read(tmp_path: Path) -> None:
     assert saved(trial, "fc_output_0", 3, worker="worker_1").shape == (1, 2)
 
 
+def test_a_restarted_job_leaves_each_attempt_readable(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+            *("--nproc-per-node", "2", "--max-restarts", "1", "--monitor-interval", "0.1"),
+            *(str(HERE / "torch_ranks.py"), "elastic", str(tmp_path)),
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)])},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECS,
+    )
+    assert done.returncode == 0, done.stderr
+    for place, attempt, steps in (("run", 0, 2), ("run/restart_1", 1, 3)):
+        trial = create_trial(str(tmp_path / place))
+        assert trial.workers() == ["worker_0", "worker_1"]
+        assert trial.steps() == list(range(steps))
+        assert (saved(trial, "Net_fc.weight", steps - 1, worker="worker_1") == attempt).all()
+
+
 def test_a_restarted_job_does_not_overwrite_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -775,6 +775,33 @@ def test_replicas_in_threads_count_up(out_dir: Path) -> None:
         assert saved(trial, name, 19).shape == (100, 64)
 
 
+class Echo(nn.Module):
+    """Works on every device, with and without memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x)
+
+
+def test_replicas_of_a_registered_model_share_a_step(out_dir: Path) -> None:
+    hook = Hook(out_dir, **ALL)
+    model = Echo()
+    hook.register_module(model)
+    for i in range(3):
+        # As DataParallel does: new replicas for each forward, one per device, in any order.
+        devices = ["cpu", "meta"] if i % 2 else ["meta", "cpu"]
+        for device in devices:
+            replica = model._replicate_for_data_parallel()
+            replica(torch.ones(2, device=device))
+    copied = copy.copy(model)  # shares the callbacks, but is no replica
+    copied(torch.ones(2))
+    hook.close()
+    assert create_trial(str(out_dir)).steps() == [0, 1, 2]
+
+
 class Data(torch.utils.data.Dataset[torch.Tensor]):
     """Uses the model in the processes of the loader."""
 

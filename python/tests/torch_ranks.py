@@ -187,6 +187,25 @@ def dying(where: Path) -> None:
     hook.close()
 
 
+def elastic(where: Path) -> None:
+    """The first attempt fails in its third step; the launcher starts all ranks again."""
+    attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    dist.init_process_group("gloo")
+    hook = Hook(where / "run", save_all=True, save_config=EVERY_STEP, include_workers="all")
+    model = Net()
+    hook.register_module(model)
+    with torch.no_grad():
+        model.fc.weight.fill_(float(attempt))
+    for i in range(3):
+        if attempt == 0 and i == 2:
+            hook.end_step()
+            for rank in range(SIZE):  # the launcher kills the others at once
+                recorded.wait_for(where / "run" / _core.index_file_name(1, f"worker_{rank}"))
+            raise SystemExit(1)
+        model(torch.ones(1, 3)).sum().backward()
+    hook.close()
+
+
 def optimizer(where: Path) -> None:
     """Gradients as the optimizer sees them, after the reduction."""
     ddp(where, "raw", "all", False, gradient_source="optimizer")
@@ -201,6 +220,7 @@ CASES = {
     "sharded": lambda where: sharded(where, False, True),
     "sharded_canonical": lambda where: sharded(where, True, False),
     "dying": dying,
+    "elastic": elastic,
 }
 
 if __name__ == "__main__":
