@@ -229,7 +229,13 @@ class StepCallback final {
  private:
   struct Release {
     const nb::object& release;
-    ~Release() { release(); }
+    ~Release() {
+      try {
+        release();
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("smdebug");
+      }
+    }
   };
 
   // In backward, while tracing or exporting. Calls builtin functions only, which a compiler of

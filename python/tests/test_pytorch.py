@@ -637,6 +637,25 @@ def test_a_failure_of_ours_never_stops_training(
     assert len(messages.containing("planted")) == 3  # beginning, forward, gradient: once each
 
 
+def test_a_failure_while_reading_gradients_of_an_update_never_stops_training(
+    out_dir: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
+) -> None:
+    monkeypatch.setenv("SMDEBUG_STRICT", "0")
+
+    def job(hook: Any) -> nn.Module:
+        model = Small()
+        hook.register_module(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        optimizer.found_inf = "planted"  # type: ignore[attr-defined]
+        for x, y in batches(2):
+            step(model, nn.functional.cross_entropy, optimizer, x, y)
+        return model
+
+    trial = record(job, out_dir, gradient_source="optimizer", save_all=True, save_config=EVERY_STEP)
+    assert trial.steps() == [0, 1] and not trial.tensor_names(regex="^gradient")
+    assert len(messages.containing("Reading gradients failed")) == 1
+
+
 def test_a_nan_that_is_watched_starts_saving(out_dir: Path, messages: Messages) -> None:
     def job(hook: Any) -> nn.Module:
         model = Small()

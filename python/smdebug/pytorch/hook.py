@@ -545,22 +545,19 @@ class Hook(BaseHook):
             self._on_gradient(name, parameter.grad)
 
     def _watch_optimizers(self) -> None:
-        by_optimizer = self._gradient_source == "optimizer"
-        steps = self._step_on == "optimizer"
-        if by_optimizer or steps:
-            self._watch = OptimizerWatch(
-                self._on_update if by_optimizer else None, self._on_updated if steps else None
-            )
+        if "optimizer" in (self._gradient_source, self._step_on):
+            self._watch = OptimizerWatch(self)
+
+    def _wants_gradients(self) -> bool:
+        wanted = self._gradient_source == "optimizer" and bool(self._gradient_names)
+        return wanted and os.getpid() == self._pid and not self._guard.disabled
 
     def _on_update(self, pairs: list[tuple[nn.Parameter, torch.Tensor]]) -> None:
-        if os.getpid() != self._pid or not self._gradient_names or self._guard.disabled:
-            return
         known = [
             (self._gradient_names[id(p)], g) for p, g in pairs if id(p) in self._gradient_names
         ]
         with self._lock:
-            names, gradients = [n for n, _ in known], [g for _, g in known]
-            self._guarded("Saving gradients", self._save, names, gradients)
+            self._save([name for name, _ in known], [gradient for _, gradient in known])
 
     def _on_updated(self) -> None:
         self._update_seen = True
