@@ -30,6 +30,7 @@ from smdebug.pytorch import (
     modes,
     set_hook,
 )
+from smdebug.pytorch import optimizer as torch_optimizer
 from torch import nn
 from torch_training import (
     EVERY_STEP,
@@ -642,17 +643,14 @@ def test_a_failure_while_reading_gradients_of_an_update_never_stops_training(
 ) -> None:
     monkeypatch.setenv("SMDEBUG_STRICT", "0")
 
-    def job(hook: Any) -> nn.Module:
-        model = Small()
-        hook.register_module(model)
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        optimizer.found_inf = "planted"  # type: ignore[attr-defined]
-        for x, y in batches(2):
-            step(model, nn.functional.cross_entropy, optimizer, x, y)
-        return model
+    def fail(optimizer: Any) -> bool:
+        raise KeyError("planted")
 
-    trial = record(job, out_dir, gradient_source="optimizer", save_all=True, save_config=EVERY_STEP)
-    assert trial.steps() == [0, 1] and not trial.tensor_names(regex="^gradient")
+    monkeypatch.setattr(torch_optimizer, "_found_inf", fail)
+    trial = record(
+        train_small, out_dir, gradient_source="optimizer", save_all=True, save_config=EVERY_STEP
+    )
+    assert trial.steps() == [0, 1, 2] and not trial.tensor_names(regex="^gradient")
     assert len(messages.containing("Reading gradients failed")) == 1
 
 
