@@ -254,7 +254,7 @@ class Hook(BaseHook):
         """Saves a value, such as that of a functional loss, as `<name>_output_<i>`."""
         if not isinstance(tensor_value, torch.Tensor):
             raise SMDebugTypeError(f"A torch.Tensor was expected, not {tensor_value!r}.")
-        if self._core.is_closed:
+        if self._core.is_closed or os.getpid() != self._pid:
             return
         with self._lock:
             if self._core.step < 0:
@@ -266,6 +266,8 @@ class Hook(BaseHook):
 
     def save(self, name: str, tensor: Any) -> None:
         """Offers a tensor: it is saved as the collections that hold its name want it."""
+        if os.getpid() != self._pid:
+            return
         with self._lock:
             if isinstance(tensor, torch.Tensor):
                 self._save([name], [tensor])
@@ -276,9 +278,13 @@ class Hook(BaseHook):
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | list[str] = "default"
     ) -> None:
         """Saves a tensor by hand: a tensor, an array, a number, strings or a list of these."""
+        if os.getpid() != self._pid:
+            return
         with self._lock:
             if not isinstance(tensor_value, torch.Tensor):
                 super().save_tensor(tensor_name, tensor_value, collections_to_write)
+                return
+            if self._is_idle_for(collections_to_write):
                 return
             for name, plain in self._recorder.plain(tensor_name, tensor_value):
                 super().save_tensor(name, plain.cpu(), collections_to_write)
@@ -287,10 +293,19 @@ class Hook(BaseHook):
         self, name: str, value: Any, sm_metric: bool = False, timestamp: float | None = None
     ) -> None:
         """Saves a number under `scalar/<name>` at the current step, whatever the save config says."""
+        if os.getpid() != self._pid:
+            return
         if isinstance(value, torch.Tensor):
             value = value.detach().cpu()
         with self._lock:
             super().save_scalar(name, value, sm_metric, timestamp)
+
+    def _is_idle_for(self, collections: str | list[str]) -> bool:
+        """Whether nothing would be saved, so that a tensor need not come from its device."""
+        if self._core.step < 0 or self._core.is_closed or self._core.is_step_wanted:
+            return False
+        names = [collections] if isinstance(collections, str) else list(collections)
+        return not self._core.wants_tensor(names)
 
     # ---- steps
 
