@@ -38,6 +38,7 @@ check: build
 
 bench: build
 	@tools/venv.sh original
+	@tools/venv.sh summary_writer
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 

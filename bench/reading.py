@@ -3,7 +3,7 @@
     PYTHONPATH=python .venvs/dev/bin/python bench/reading.py SCENARIO RUN
     tools/venv.sh original -- python bench/reading.py SCENARIO RUN
 
-SCENARIO: open, first_value, series, raw. Each runs in a process of its own, so that memory can be
+SCENARIO: open, first_value, series, mean, raw. Each runs in a process of its own, so that memory can be
 told apart.
 """
 
@@ -69,6 +69,19 @@ def series(path: str) -> dict:
     return {"secs": time.perf_counter() - start, "values": count, "total": total}
 
 
+def mean(path: str) -> dict:
+    """One statistic, number by number."""
+    trial = create_trial(path)
+    count = 0
+    start = time.perf_counter()
+    for name in trial.tensor_names():
+        tensor = trial.tensor(name)
+        for step in tensor.steps():
+            tensor.reduction_value(step, "mean")
+            count += 1
+    return {"secs": time.perf_counter() - start, "values": count}
+
+
 def raw(path: str) -> dict:
     trial = create_trial(path)
     name = trial.tensor_names()[0]
@@ -90,7 +103,13 @@ def raw(path: str) -> dict:
 
 
 if __name__ == "__main__":
-    scenarios = {"open": open_run, "first_value": first_value, "series": series, "raw": raw}
+    scenarios = {
+        "open": open_run,
+        "first_value": first_value,
+        "series": series,
+        "mean": mean,
+        "raw": raw,
+    }
     scenario, run = sys.argv[1:]
     with contextlib.redirect_stdout(sys.stderr):
         result = scenarios[scenario](run)

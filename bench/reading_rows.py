@@ -20,6 +20,8 @@ from smdebug.trials import create_trial
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
+OUR_PYTHON = Path(sys.executable)
+OUR_PACKAGE = str(ROOT / "python")
 
 # (what, ours, theirs, ratio, aim)
 Line = tuple[str, str, str, str, str]
@@ -65,7 +67,7 @@ def read(python: Path, scenario: str, run: Path, package: str) -> dict:
 
 def ours_and_theirs(scenario: str, run: Path) -> tuple[dict, dict]:
     """The best of three of ours, one of theirs."""
-    ours = [read(Path(sys.executable), scenario, run, str(ROOT / "python")) for _ in range(3)]
+    ours = [read(OUR_PYTHON, scenario, run, OUR_PACKAGE) for _ in range(3)]
     theirs = read(ROOT / ".venvs/original/bin/python", scenario, run, "")
     return min(ours, key=lambda found: found["secs"]), theirs
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import packed_rows
 import reading_rows
 import smdebug
 
@@ -266,7 +267,7 @@ def recording(base: Path, quick: bool) -> list[Row]:
             "≥ 50×, ≥ 300 k/s",
         )
     )
-    hook = native("hook_bench", "step_that_saves_nothing$|thousand_scalars")
+    hook = native("hook_bench", "step_that_saves_nothing$|thousand_scalars/in_100_steps")
     rate = find(hook, "thousand_scalars")["calls_per_s"]
     rows.append(
         Row(
@@ -361,7 +362,49 @@ def reading(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in reading_rows.lines(base, quick, duration)]
 
 
-PARTS = {"recording": recording, "reading": reading}
+def packed(base: Path, quick: bool) -> list[Row]:
+    """Rows about the packed layout."""
+    small = opponent(quick)["scenarios"]["small_reductions"]
+    each = small["seconds"] / small["tensors"]
+    place = base / "packed"
+    place.mkdir()
+    return [Row(*line) for line in packed_rows.lines(place, quick, native, each, duration)]
+
+
+def histogram_rows(base: Path, quick: bool) -> list[Row]:
+    """Histograms for TensorBoard beside PyTorch's SummaryWriter: time of the training thread."""
+    count, elements = (5, 1 << 20) if quick else (50, 1_000_000)
+    seconds = {}
+    for who, environment in (("ours", "dev"), ("theirs", "summary_writer")):
+        done = subprocess.run(
+            [
+                str(ROOT / ".venvs" / environment / "bin" / "python"),
+                str(ROOT / "bench" / "histograms.py"),
+                *(who, str(count), str(elements), str(base / f"histograms-{who}")),
+            ],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        seconds[who] = json.loads(done.stdout)["step"]
+    return [
+        Row(
+            f"histograms of {count} tensors of {elements / 1e6:.0f} M values for TensorBoard",
+            f"{seconds['ours'] * 1e3:.0f} ms",
+            f"{seconds['theirs'] * 1e3:.0f} ms (SummaryWriter)",
+            f"{seconds['theirs'] / seconds['ours']:.0f}x",
+            "20x",
+        )
+    ]
+
+
+PARTS = {
+    "recording": recording,
+    "reading": reading,
+    "packed": packed,
+    "tensorboard": histogram_rows,
+}
 
 
 def show(rows: list[Row]) -> None:

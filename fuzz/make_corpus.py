@@ -85,6 +85,18 @@ def texts(pattern: str) -> list[bytes]:
     return [path.read_bytes() for path in sorted(GOLDEN.glob(pattern))]
 
 
+def packed_seed(log: Path) -> bytes:
+    """The entries of a log, each after its length, and the segment."""
+    text = log.read_bytes()
+    seed = b""
+    while text:
+        length = struct.unpack_from("<Q", text)[0]
+        seed += struct.pack("<H", length) + text[HEADER_BYTES : HEADER_BYTES + length]
+        text = text[HEADER_BYTES + length + FOOTER_BYTES :]
+    segment = next((log.parents[2] / "seg").glob(f"*/{log.parent.name}/{log.name}"))
+    return seed + b"\xff\xff" + segment.read_bytes()
+
+
 def main() -> None:
     """Writes everything."""
     records = texts("types/events/*/*") + texts("hook/events/000000000000/*")
@@ -103,6 +115,9 @@ def main() -> None:
             for path in sorted(GOLDEN.glob(f"*/index/000000000/{first}.json"))
             if (path.parents[2] / f"events/{first[:12]}/{first}.tfevents").exists()
         ],
+    )
+    write(
+        "packed_trial", [packed_seed(path) for path in sorted(GOLDEN.glob("packed/*/v2/log/*/*"))]
     )
     runs = zip(texts("types/index/*/*"), texts("types/events/*/*"), strict=True)
     write("verify", [index + SEPARATOR + events[:4000] for index, events in list(runs)[:4]])

@@ -36,16 +36,28 @@ MODULES: dict[str, Module] = {
     "format": Module(("types", "tensor"), "records, index and file names: bytes, no files"),
     "config": Module(("types", "reduce"), "save, reduction and hook configuration; environment"),
     "collection": Module(("config",), "named groups of tensors and the matching of names"),
+    "packed": Module(
+        ("format", "storage"), "packed segments as files: how they are read and committed"
+    ),
+    "summary": Module(
+        ("format", "storage", "collection"), "files that TensorBoard shows: scalars, histograms"
+    ),
     "writer": Module(("format", "storage"), "queue, writer thread, claim; one sink per layout"),
-    "hook": Module(("collection", "writer"), "step clock, save plan, NaN watch, guard, facade"),
+    "hook": Module(
+        ("collection", "writer", "packed", "summary"),
+        "step clock, save plan, NaN watch, guard, facade",
+    ),
     "trial": Module(
-        ("format", "storage", "collection"),
+        ("packed", "collection"),
         "a run read back: snapshots, step states, values, damage; one source per layout",
+    ),
+    "repack": Module(
+        ("trial", "writer"), "a run copied into another layout; index files beside a packed run"
     ),
     "native": Module(
         ("hook", "trial"), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"
     ),
-    "cli": Module(("trial",), "the program `smdebug`; one file per command"),
+    "cli": Module(("trial", "summary", "repack"), "the program `smdebug`; one file per command"),
 }
 
 # Files directly in smd/ are the public headers.

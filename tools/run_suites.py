@@ -42,8 +42,7 @@ SUITES = [
     Suite(
         "torch",
         "the hook for PyTorch, with the real framework",
-        f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py"
-        " 'tests/docs/test_docs.py::test_examples_run_and_print_what_is_shown[docs/guide/pytorch.md]'",
+        f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
     ),
     Suite(
         "s3",
@@ -57,12 +56,31 @@ SUITES = [
         f"{BUILD} && tools/venv.sh original && tools/venv.sh moto && {PYTEST} tests/interop",
     ),
     Suite(
+        "sagemaker",
+        "what the SageMaker SDK asks for, and jobs that are interrupted",
+        f"{BUILD} && tools/venv.sh sagemaker && {PYTEST} tests/sagemaker",
+    ),
+    Suite(
+        "tensorboard",
+        "files for TensorBoard, read by the real one",
+        f"{BUILD} && tools/venv.sh tensorboard && {PYTEST} tests/tensorboard",
+    ),
+    Suite(
+        "exporters",
+        "MLflow, Weights & Biases and OpenTelemetry, with their packages",
+        f"{BUILD} && tools/venv.sh exporters && .venvs/exporters/bin/pytest tests/exporters",
+    ),
+    Suite(
         "native",
         "the installed C++ package and its examples",
         "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
     ),
     Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
-    Suite("faults", "kills, full disks, signals", f"{BUILD} && tests/fault/run.sh"),
+    Suite(
+        "faults",
+        "kills, full disks, signals",
+        f"{BUILD} && tools/venv.sh moto && tests/fault/run.sh",
+    ),
     Suite("hostile", "broken and malicious files", f"{BUILD} && {PYTEST} tests/hostile"),
     Suite("sanitizers", "address, undefined behaviour, threads", "tests/sanitize.sh"),
     Suite("fuzz", "every parser, 30 seconds each", "fuzz/run.sh 30"),

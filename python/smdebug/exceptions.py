@@ -87,18 +87,29 @@ class StepUnavailable(_Described):
 
 
 class TensorUnavailableForStep(_Described):
-    """The tensor's value was not saved at this step."""
+    """The tensor's value was not saved at this step, or is gone: then `reason` says why."""
 
     def __init__(
-        self, tname: str, step: int, mode: ModeKeys = ModeKeys.GLOBAL, has_reductions: bool = False
+        self,
+        tname: str,
+        step: int,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        has_reductions: bool = False,
+        reason: str = "",
     ) -> None:
-        super().__init__(tname, step, mode, has_reductions)
+        super().__init__(tname, step, mode, has_reductions, reason)
         self.tname = tname
         self.step = step
         self.mode = mode
         self.has_reductions = has_reductions
+        self.reason = reason
 
     def describe(self) -> str:
+        if self.reason:
+            return (
+                f"The value of tensor '{self.tname}' at step {self.step} of mode {self.mode.name} "
+                f"is gone. {self.reason}"
+            )
         text = f"Tensor '{self.tname}' was not saved at step {self.step} of mode {self.mode.name}."
         if self.has_reductions:
             text += " Reductions of it were: see reduction_value() and reduction_values()."

@@ -60,6 +60,18 @@ class Frame:
         with _reading():
             return pa.table(self)
 
+    def batches(self) -> Iterator[Any]:
+        """One `pyarrow.RecordBatch` after the other; memory does not grow with the run."""
+        pa = _import("pyarrow", "batches()")
+        with _reading():
+            reader = pa.RecordBatchReader.from_stream(self)
+        while True:
+            with _reading():
+                batch = next(reader, None)
+            if batch is None:
+                return
+            yield batch
+
     def to_pandas(self) -> Any:
         """A `pandas.DataFrame`; tensors, modes and workers are categories, missing numbers NaN."""
         _import("pandas", "to_pandas()")

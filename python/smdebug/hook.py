@@ -10,6 +10,7 @@ import atexit
 import logging
 import os
 import weakref
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,8 @@ from smdebug.exceptions import (
     SMDebugTypeError,
     SMDebugValueError,
 )
+from smdebug.exporters import Exporter
+from smdebug.exporters.background import ExportThread
 from smdebug.logger import core_log, get_logger
 
 _open_hooks: weakref.WeakSet[BaseHook] = weakref.WeakSet()
@@ -109,6 +112,7 @@ class BaseHook:
     manager_class: ClassVar[type[CollectionManager]] = CollectionManager
 
     init_step = -1
+    _export_thread: ExportThread | None = None
 
     def __init__(
         self,
@@ -127,6 +131,7 @@ class BaseHook:
         durable: str = "off",
         layout: str | None = None,
         max_queue_bytes: int | None = None,
+        exporters: Exporter | Iterable[Exporter] = (),
     ) -> None:
         if out_dir is None:
             raise RuntimeError(
@@ -149,7 +154,14 @@ class BaseHook:
             "max_queue_bytes": max_queue_bytes,
         }
         manager = self._make_manager()
-        self._adopt(_core.Hook.create(self._plumbing(manager) | arguments), manager)
+        feeding = self._feeding(exporters)
+        try:
+            core = _core.Hook.create(self._plumbing(manager) | arguments | feeding)
+        except BaseException:
+            if self._export_thread is not None:
+                self._export_thread.feed.end()
+            raise
+        self._adopt(core, manager)
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
@@ -159,6 +171,13 @@ class BaseHook:
         path = None if json_file_path is None else os.path.expanduser(os.fspath(json_file_path))
         self._adopt(_core.Hook.from_json(path, self._plumbing(manager)), manager)
         return self
+
+    def _feeding(self, exporters: Exporter | Iterable[Exporter]) -> dict[str, Any]:
+        chosen = (exporters,) if isinstance(exporters, Exporter) else tuple(exporters)
+        if not chosen:
+            return {}
+        self._export_thread = ExportThread(chosen)
+        return {"feed": self._export_thread.feed}
 
     def _make_manager(self) -> CollectionManager:
         manager = self.manager_class()
@@ -182,8 +201,6 @@ class BaseHook:
         self._collection_manager = manager
         manager._belong_to_hook(core.save_config)
         self._scope = StepScope(self)
-        if core.tensorboard_dir or core.export_tensorboard:
-            get_logger().warning("TensorBoard files are not written by this version of smdebug.")
         _open_hooks.add(self)
         singleton.set_hook(self)
 
@@ -388,6 +405,8 @@ class BaseHook:
             return
         _open_hooks.discard(self)
         error = self._core.close(at_exit)
+        if self._export_thread is not None:
+            self._export_thread.close()
         if error is None:
             return
         if self._core.is_strict and not at_exit:

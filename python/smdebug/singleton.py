@@ -24,9 +24,37 @@ def set_hook(hook: BaseHook) -> None:
     _hook = hook
 
 
-def get_hook() -> BaseHook | None:
-    """The hook of this process; None if there is none, or if USE_SMDEBUG switches it off."""
-    return _hook if is_enabled() else None
+def get_hook(
+    json_config_path: str | None = None, create_if_not_exists: bool = False
+) -> BaseHook | None:
+    """The hook of this process; None if there is none, or if USE_SMDEBUG switches it off.
+
+    With `create_if_not_exists`, a missing one is made from the job's JSON file, if there is one.
+    """
+    from smdebug.hook import BaseHook, Hook
+
+    return hook_of(BaseHook, Hook if create_if_not_exists else None, json_config_path)
+
+
+def hook_of(
+    wanted: type[BaseHook], made: type[BaseHook] | None, json_config_path: str | None = None
+) -> BaseHook | None:
+    """The hook of this process if it is of the class `wanted`; another one is forgotten.
+
+    Without one, a hook of the class `made` from a JSON file; None if there is no such file. This is
+    what the get_hook() of every framework calls, so USE_SMDEBUG counts for all of them.
+    """
+    global _hook
+    if not is_enabled():
+        return None
+    if _hook is not None and not isinstance(_hook, wanted):
+        _hook = None
+    if _hook is not None or made is None:
+        return _hook
+    try:
+        return made.create_from_json_file(json_config_path)
+    except FileNotFoundError:
+        return None
 
 
 def del_hook() -> None:

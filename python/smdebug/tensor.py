@@ -257,11 +257,13 @@ class Tensor:
                 return look()
             except FileNotFoundError as missing:
                 if self._is_lost(step, mode):
-                    raise TensorUnavailableForStep(self.name, step, mode) from missing
+                    raise TensorUnavailableForStep(
+                        self.name, step, mode, reason=str(missing)
+                    ) from missing
                 lost = missing
                 self.trial._core.wait(_MISSING_FILE_WAIT_SECS)
                 self.trial._core.refresh()
-        raise TensorUnavailableForStep(self.name, step, mode) from lost
+        raise TensorUnavailableForStep(self.name, step, mode, reason=str(lost)) from lost
 
     def _is_lost(self, step: int, mode: ModeKeys) -> bool:
         """The job has ended, or a later step is there: a file that is missing now will not come."""

@@ -26,13 +26,13 @@ from smdebug.logger import core_log, get_logger
 from smdebug.tensor import StepState, Tensor, mode_argument, step_argument
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     import numpy as np
 
     from smdebug.diff import Diff
+    from smdebug.exporters import Exporter
+    from smdebug.exporters.recorded import Carried
     from smdebug.frame import Frame
+    from smdebug.matrix import Matrix
 
 # How long one wait for news takes before the state is looked at again, and how many of them pass
 # before somebody is told what is missing.
@@ -343,17 +343,12 @@ class Trial:
         """
         from smdebug.frame import Frame
 
-        if regex is not None or collection is not None:
-            if tensors is not None:
-                raise SMDebugValueError("Give tensors, regex or collection, only one of them.")
-            tensors = self.tensor_names(regex=regex, collection=collection)
-        self._refresh()
-        names = [tensors] if isinstance(tensors, str) else tensors
+        names = self._chosen(tensors, regex, collection)
         wanted = [reductions] if isinstance(reductions, str) else reductions
         return Frame(
             _core.make_frame(
                 self._core,
-                None if names is None else list(names),
+                names,
                 None if wanted is None else list(wanted),
                 mode_argument(mode),
                 worker,
@@ -362,9 +357,101 @@ class Trial:
             )
         )
 
+    def _chosen(
+        self,
+        tensors: Iterable[str] | None,
+        regex: str | Iterable[Any] | None,
+        collection: str | Collection | None,
+    ) -> list[str] | None:
+        """The names that were asked for; None: all."""
+        if regex is not None or collection is not None:
+            if tensors is not None:
+                raise SMDebugValueError("Give tensors, regex or collection, only one of them.")
+            return self.tensor_names(regex=regex, collection=collection)
+        self._refresh()
+        if tensors is None:
+            return None
+        return [tensors] if isinstance(tensors, str) else list(tensors)
+
+    def matrix(
+        self,
+        reduction: str | None = "mean",
+        tensors: Iterable[str] | None = None,
+        regex: str | Iterable[Any] | None = None,
+        collection: str | Collection | None = None,
+        mode: ModeKeys | None = None,
+        start_step: int | None = None,
+        end_step: int | None = None,
+        worker: str | None = None,
+        *,
+        show_incomplete_steps: bool = False,
+    ) -> Matrix:
+        """One statistic of many tensors over many steps as one array of tensors × steps.
+
+        `reduction=None` gives the values of tensors that are a single number. Tensors by name,
+        pattern or collection; steps of the mode from `start_step` on, before `end_step`. Without
+        `worker` each number is that of the first worker that has it.
+        """
+        from smdebug.matrix import Matrix
+
+        names = self._chosen(tensors, regex, collection)
+        start = None if start_step is None else step_argument(start_step)
+        end = None if end_step is None else step_argument(end_step)
+        wanted = "value" if reduction is None else reduction
+        if not isinstance(wanted, str):
+            raise SMDebugTypeError(f"reduction must be a name, not {reduction!r}.")
+        by_mode = ModeKeys.GLOBAL if mode is None else mode_argument(mode)
+        found: Any = _core.read_matrix(
+            self._core,
+            wanted,
+            names,
+            by_mode,
+            worker,
+            start,
+            end,
+            bool(show_incomplete_steps),
+        )
+        return Matrix(wanted, *found)
+
+    def compact(self, directory: str | os.PathLike[str]) -> None:
+        """Writes the run's numbers as Parquet files, sorted by tensor, for DuckDB, Polars and others.
+
+        `statistics.parquet`, `tensors.parquet`, `steps.parquet` and `pyramid.parquet`; files of an
+        earlier call are replaced.
+        """
+        from smdebug.compact import compact
+
+        self._refresh()
+        compact(self._core, directory)
+
     def export(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Writes `frame(...)` to a file: .parquet, .arrow, .feather, .csv or .jsonl."""
         self.frame(*args, **kwargs).export(path)
+
+    def export_to(
+        self,
+        exporter: Exporter,
+        mode: ModeKeys = ModeKeys.GLOBAL,
+        worker: str | None = None,
+        *,
+        regex: str | Iterable[Any] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> Carried:
+        """Carries the run's numbers over to another tool, step by step; see `smdebug.exporters`.
+
+        Single numbers, and the reductions that the exporter was made for; with `regex` only of tensors
+        in which one of the patterns is found. Does not close the exporter.
+        """
+        from smdebug.exporters import Exporter
+        from smdebug.exporters.recorded import Selection, carry
+
+        if not isinstance(exporter, Exporter):
+            raise SMDebugTypeError(f"A run can be carried over by an Exporter, not {exporter!r}.")
+        mode = mode_argument(mode)
+        names = None if regex is None else self.tensor_names(mode=mode, regex=regex)
+        self._refresh()
+        return carry(self._core, exporter, Selection(names, mode, worker, start, end))
 
     def diff(
         self,

@@ -109,12 +109,15 @@ EventRecord read_record(const std::string& path, uint64_t offset, uint64_t lengt
 class StepFile final {
  public:
   StepFile(const std::string& out_dir, smd::Step step, const std::string& worker,
-           const std::string& layout)
+           const std::string& layout, std::optional<uint64_t> max_record_bytes)
       : step_(step) {
     auto storage = check(smd::storage::open_storage(out_dir));
     const std::string name = smd::worker_to_file_name(worker);
-    if (check(smd::parse_run_layout(layout)) == smd::RunLayout::packed) {
-      sink_ = smd::packed_sink({.storage = std::move(storage), .worker = name});
+    packed_ = check(smd::parse_run_layout(layout)) == smd::RunLayout::packed;
+    if (packed_) {
+      smd::PackedSinkOptions options{.storage = std::move(storage), .worker = name};
+      options.max_record_bytes = max_record_bytes.value_or(options.max_record_bytes);
+      sink_ = smd::packed_sink(std::move(options));
     } else {
       sink_ = smd::original_sink({.storage = std::move(storage), .worker = name});
     }
@@ -135,7 +138,7 @@ class StepFile final {
     }
     const smd::TensorView view = arg.view();
     if (view.size() == 0) return;
-    check(smd::format::check_record_size(head, static_cast<uint64_t>(view.size())));
+    if (!packed_) check(smd::format::check_record_size(head, static_cast<uint64_t>(view.size())));
     if (view.is_contiguous()) return check(sink_->tensor(head, view.bytes()));
     smd::Bytes copy(static_cast<size_t>(view.size_bytes()));
     smd::gather(view, 0, copy);
@@ -163,6 +166,7 @@ class StepFile final {
   }
 
   smd::Step step_;
+  bool packed_ = false;
   std::unique_ptr<smd::Sink> sink_;
   bool open_ = false;
 };
@@ -207,8 +211,10 @@ void bind_format(nb::module_& m) {
       },
       nb::arg("text"), nb::arg("source") = "");
   nb::class_<StepFile>(m, "StepFile", "Writes one step of one worker.")
-      .def(nb::init<const std::string&, smd::Step, const std::string&, const std::string&>(),
-           nb::arg("out_dir"), nb::arg("step"), nb::arg("worker"), nb::arg("layout") = "original")
+      .def(nb::init<const std::string&, smd::Step, const std::string&, const std::string&,
+                    std::optional<uint64_t>>(),
+           nb::arg("out_dir"), nb::arg("step"), nb::arg("worker"), nb::arg("layout") = "original",
+           nb::arg("max_record_bytes") = nb::none())
       .def("tensor", &StepFile::tensor, nb::arg("name"), nb::arg("value").none(), nb::arg("mode"),
            nb::arg("mode_step"), nb::arg("wall_secs"))
       .def("shape", &StepFile::shape, nb::arg("name"), nb::arg("original_name"), nb::arg("shape"),

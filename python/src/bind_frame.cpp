@@ -1,6 +1,5 @@
 // The numbers of a run as a table that other libraries read through Arrow's C stream interface.
 
-#include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -9,7 +8,6 @@
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
 #include "python/src/trial_arg.h"
-#include "smd/base/nearest.h"
 #include "smd/trial/arrow_stream.h"
 #include "smd/trial/frame.h"
 
@@ -19,24 +17,6 @@ namespace {
 using Names = std::optional<std::vector<std::string>>;
 
 constexpr const char* kCapsule = "arrow_array_stream";
-
-std::vector<uint32_t> tensor_numbers(const smd::Snapshot& snapshot,
-                                     const std::vector<std::string>& names) {
-  std::vector<uint32_t> out;
-  for (const std::string& name : names) {
-    if (const auto id = snapshot.find_tensor(name)) {
-      out.push_back(*id);
-      continue;
-    }
-    std::vector<std::string_view> known;
-    for (uint32_t i = 0; i < snapshot.names().tensors.size(); ++i) {
-      known.push_back(snapshot.names().tensors[i]);
-    }
-    raise({smd::ErrorCode::invalid_argument,
-           fmt::format("There is no tensor '{}'.{}", name, smd::did_you_mean(name, known))});
-  }
-  return out;
-}
 
 smd::Frame frame_of(std::shared_ptr<smd::Trial> trial, const Names& tensors,
                     const Names& reductions, smd::Mode mode,

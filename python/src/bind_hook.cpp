@@ -77,6 +77,9 @@ smd::HookOptions plumbing(nb::dict arguments) {
   if (const nb::object credentials = get("credentials"); !credentials.is_none()) {
     use_credentials_of(options.s3, credentials);
   }
+  if (const nb::object feed = get("feed"); !feed.is_none()) {
+    options.feed = nb::cast<std::shared_ptr<smd::NumberFeed>>(feed);
+  }
   if (const nb::object set = get("collections"); !set.is_none()) {
     options.collections = nb::cast<std::shared_ptr<smd::CollectionSet>>(set);
   }

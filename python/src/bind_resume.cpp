@@ -36,7 +36,8 @@ void bind_resume(nb::module_& m) {
   m.def(
       "checkpoint_folder",
       [] {
-        return smd::checkpoint_folder(smd::Environment::of_process().checkpoint_config_file_path());
+        return check(
+            smd::checkpoint_folder(smd::Environment::of_process().checkpoint_config_file_path()));
       },
       "Where the job keeps its checkpoints, or None.");
 }

@@ -14,6 +14,7 @@
 #include "python/src/credentials.h"
 #include "python/src/errors.h"
 #include "python/src/storage_arg.h"
+#include "smd/packed/delivery.h"
 #include "smd/storage/s3/bucket.h"
 #include "smd/storage/storage.h"
 #include "smd/storage/sync.h"
@@ -197,8 +198,9 @@ void bind_storage(nb::module_& m) {
   m.def(
       "sync_to",
       [](const std::string& root, PyStorage& remote, bool remove_source) {
-        const SyncReport report = without_gil(
-            [&] { return sync_to(root, *remote.storage, {.remove_source = remove_source}); });
+        const SyncReport report = without_gil([&] {
+          return smd::packed::sync_run(root, remote.storage, {.remove_source = remove_source});
+        });
         return std::tuple(report.files_sent, report.bytes_sent, report.files_skipped);
       },
       nb::arg("root"), nb::arg("remote"), nb::arg("remove_source") = false,

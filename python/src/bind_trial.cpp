@@ -235,6 +235,24 @@ nb::object series(Trial& trial, const std::string& name, const std::string& redu
   return nb::make_tuple(to_array(std::move(series.steps)), to_array(std::move(series.values)));
 }
 
+// When a worker recorded a step: the time of its first record that tells one.
+std::optional<double> wall_secs(const Trial& trial, Step step, const std::string& worker) {
+  const nb::gil_scoped_release released;
+  const auto now = trial.snapshot();
+  const StepRow* row = now->find_row(step);
+  const auto number = now->names().workers.find(worker);
+  if (row == nullptr || !number) return std::nullopt;
+  for (uint32_t i = row->first_part; i != smd::kNone; i = now->part(i).next) {
+    if (now->part(i).worker != *number) continue;
+    const auto size = static_cast<uint32_t>(now->layout_of(now->part(i)).entries().size());
+    for (uint32_t entry = 0; entry < size; ++entry) {
+      const auto about = trial.describe(*now, {.part = i, .entry = entry});
+      if (about.ok() && about->wall_secs > 0) return about->wall_secs;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void bind_trial(nb::module_& m) {
@@ -281,6 +299,7 @@ void bind_trial(nb::module_& m) {
             return std::tuple{row->info.mode, row->info.mode_step};
           },
           nb::arg("global_step"))
+      .def("wall_secs", &wall_secs, nb::arg("global_step"), nb::arg("worker"))
       .def(
           "global_step",
           [](const Trial& t, Mode mode, Step step) {

@@ -11,10 +11,13 @@ void bind_config(nanobind::module_& m);
 void bind_collection(nanobind::module_& m);
 void bind_format(nanobind::module_& m);
 void bind_storage(nanobind::module_& m);
+void bind_output(nanobind::module_& m);
 void bind_hook(nanobind::module_& m);
 void bind_resume(nanobind::module_& m);
 void bind_trial(nanobind::module_& m);
 void bind_frame(nanobind::module_& m);
+void bind_catalog(nanobind::module_& m);
+void bind_matrix(nanobind::module_& m);
 void bind_diff(nanobind::module_& m);
 void bind_torch(nanobind::module_& m);
 

@@ -14,10 +14,13 @@ NB_MODULE(_core, m) {
   smdebug::bind_collection(m);
   smdebug::bind_format(m);
   smdebug::bind_storage(m);
+  smdebug::bind_output(m);
   smdebug::bind_hook(m);
   smdebug::bind_resume(m);
   smdebug::bind_trial(m);
   smdebug::bind_frame(m);
+  smdebug::bind_catalog(m);
+  smdebug::bind_matrix(m);
   smdebug::bind_diff(m);
   smdebug::bind_torch(m);
 }

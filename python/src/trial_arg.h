@@ -6,6 +6,8 @@
 #include <nanobind/stl/shared_ptr.h>
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "smd/trial/trial.h"
 
@@ -16,5 +18,8 @@ namespace nb = nanobind;
 // SMDebugTypeError for anything but the core's Trial. A handle, so that the order in which the
 // classes are bound is free.
 std::shared_ptr<smd::Trial> to_trial(nb::handle value);
+// The numbers of tensors; SMDebugValueError for a name that the snapshot does not know.
+std::vector<uint32_t> tensor_numbers(const smd::Snapshot& snapshot,
+                                     const std::vector<std::string>& names);
 
 }  // namespace smdebug

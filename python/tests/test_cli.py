@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -358,7 +359,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def test_bash_completes_commands_options_and_values():
     assert complete("ver") == ["verify"]
-    assert complete("--json", "comp") == ["completion"]
+    assert complete("--json", "comp") == ["compact", "completion"]
     assert complete("verify", "--re") == ["--repair"]
     assert complete("verify", "--color", "al") == ["always"]
     assert complete("--color", "ne") == ["never"]
@@ -456,7 +457,8 @@ KEYS = {
     "info": {
         *("run", "state", "silent_secs", "workers", "announced_workers", "steps"),
         *("incomplete_steps", "modes", "tensors", "collections", "first_wall_secs"),
-        *("last_wall_secs", "event_files", "event_bytes", "index_files", "index_bytes", "health"),
+        *("last_wall_secs", "layout", "event_files", "event_bytes", "index_files", "index_bytes"),
+        "health",
     },
     "ls": {"run", "tensors", "not_listed"},
     "show": {
@@ -704,3 +706,102 @@ def test_lines_fit_the_terminal(curves):
     assert len(lines) == 3, done.stdout
     assert all(len(line) <= 57 for line in lines)
     assert "scalar/l…" in done.stdout
+
+
+LOOKS = [
+    ("ls",),
+    ("ls", "--regex", "reduced"),
+    ("show", "losses/loss:0"),
+    ("show", "reduced/matrix", "--step", "0"),
+    ("plot", "losses/loss:0"),
+    ("plot", "reduced/vector", "--reduction", "l2"),
+    ("tail", "--exit-with-job"),
+]
+
+
+@pytest.mark.parametrize("words", LOOKS, ids=" ".join)
+@pytest.mark.parametrize("form", ["--json", "--color=never"])
+def test_commands_say_the_same_of_a_packed_run(words, form):
+    command, *rest = words
+    seen = []
+    for place in (GOLDEN / "hook", GOLDEN / "packed/hook"):
+        done = run(command, place, *rest, form)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout
+        seen.append(done.stdout.replace(str(place), "RUN"))
+    if command == "ls":
+        # How many bytes something takes is a matter of the layout.
+        seen = [re.sub(r'"bytes": \d+|[\d.]+ (B|KiB)', "SIZE", text) for text in seen]
+        seen = [re.sub(r" +", " ", text) for text in seen]
+    assert seen[0] == seen[1]
+
+
+def test_a_packed_run_differs_in_nothing_from_its_source():
+    for name in ("hook", "types", "workers"):
+        done = run("diff", GOLDEN / name, GOLDEN / "packed" / name)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.endswith("the runs are equal\n")
+
+
+def test_the_table_of_a_packed_run_is_the_same(tmp_path):
+    program = program_beside_python(tmp_path / "bin")
+    tables = []
+    for number, place in enumerate((GOLDEN / "hook", GOLDEN / "packed/hook")):
+        out = tmp_path / f"{number}.csv"
+        done = subprocess.run(
+            [program, "export", place, out],
+            env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        tables.append(out.read_text())
+    assert tables[0] == tables[1]
+    assert tables[0].count("\n") > 10
+
+
+def test_a_torn_packed_run_is_repaired_only_on_request(tmp_path):
+    place = tmp_path / "run"
+    shutil.copytree(GOLDEN / "packed/hook", place)
+    (place / "training_job_end.ts").unlink()
+    segment = next(place.glob("v2/seg/*/*/*"))
+    log = next(place.glob("v2/log/*/*"))
+    segment.write_bytes(segment.read_bytes()[:-50])
+    log.write_bytes(log.read_bytes()[:-3])
+    before = segment.read_bytes()
+    assert run("verify", place).returncode == 0
+    found = report("--repair", place)
+    assert found["repairs"] == []
+    assert segment.read_bytes() == before
+    found = report("--repair", "--stopped", place)
+    assert len(found["repairs"]) == 2
+    assert [problem["fault"] for problem in report(place)["problems"]] == ["end_marker_missing"]
+    assert segment.read_bytes() == next((GOLDEN / "packed/hook").glob("v2/seg/*/*/*")).read_bytes()
+    assert run("diff", GOLDEN / "hook", place).returncode == 0
+
+
+def test_repack_leaves_a_mark_that_verify_knows_when_it_is_killed(tmp_path):
+    place = tmp_path / "run"
+    with smdebug.Hook(
+        out_dir=str(place), save_all=True, save_config=smdebug.SaveConfig(save_interval=1)
+    ) as hook:
+        for _ in range(40):
+            hook.step()
+            hook.save_tensor("w", np.zeros((1000, 1000), np.float32))
+    copy = tmp_path / "copy"
+    process = subprocess.Popen([PROGRAM, "repack", place, copy, "--layout", "packed"])
+    wait_until(lambda: any(copy.glob("v2/seg/*/*/*")))
+    process.kill()
+    process.wait()
+    assert not (copy / "training_job_end.ts").exists()
+    assert "copy_incomplete" in [problem["fault"] for problem in report(copy)["problems"]]
+    fails_with(run("repack", place, copy, "--layout", "packed"), "was interrupted")
+
+
+def wait_until(done) -> None:
+    deadline = time.monotonic() + TIMEOUT_SECS
+    while not done():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.001)

@@ -116,8 +116,13 @@ def test_the_writer_is_a_context_manager_and_refuses_what_it_cannot_do(tmp_path:
         with pytest.raises(SMDebugTypeError):
             writer.write_tensor(None, "x")
     assert recorded.names(tmp_path, 3) == ["w"]
-    with pytest.raises(SMDebugNotImplementedError, match="TensorBoard"):
-        FileWriter(str(tmp_path), "worker_0", wtype="tensorboard")
+    with pytest.raises(SMDebugValueError, match="'events' or 'tensorboard', not 'pictures'"):
+        FileWriter(str(tmp_path), "worker_0", wtype="pictures")
+    with (
+        FileWriter(str(tmp_path), "worker_0") as writer,
+        pytest.raises(SMDebugRuntimeError, match="wtype='tensorboard'"),
+    ):
+        writer.write_scalar_summary("x", 1, 0)
 
 
 def test_the_reader_gives_what_the_writer_took(tmp_path: Path) -> None:

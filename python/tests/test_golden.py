@@ -12,6 +12,7 @@ import pytest
 from smdebug import _core
 from smdebug.collection import CollectionManager
 from smdebug.core.modes import ModeKeys
+from smdebug.trials import create_trial
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden"
 RUNS = json.loads((GOLDEN / "expected.json").read_text(encoding="utf-8"))["runs"]
@@ -95,3 +96,35 @@ def test_nothing_but_the_expected_index_files_counts(run: str) -> None:
         if _core.parse_step_file_name(str(path)) is not None
     }
     assert found == {file["index"] for file in RUNS[run]["files"]}
+
+
+def expected_values(file: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a step holds by name; of a name that was written twice, the last counts."""
+    return {tensor["name"]: tensor for tensor in file["tensors"]}
+
+
+@pytest.mark.parametrize("name", ["hook", "types", "workers"])
+def test_packed_runs_of_an_earlier_day_are_read(name: str) -> None:
+    trial = create_trial(str(GOLDEN / "packed" / name))
+    assert trial.training_ended()
+    seen = 0
+    for file in RUNS[name]["files"]:
+        place = {"step_num": file["mode_step"], "mode": ModeKeys[file["mode"]]}
+        for tensor, expected in expected_values(file).items():
+            if tensor.startswith("smdebug/reductions/"):
+                op, of = tensor.removeprefix("smdebug/reductions/").split("/", 1)
+                found = trial.tensor(of).reduction_value(
+                    reduction_name=op.removeprefix("abs_"), abs=op.startswith("abs_"), **place
+                )
+            else:
+                found = trial.tensor(tensor).value(worker=file["worker"], **place)
+            if expected["dtype"] == "string":
+                assert found.ravel().tolist() == expected["strings"]
+            else:
+                assert found.dtype == np.dtype(STORED_AS.get(expected["dtype"], expected["dtype"]))
+                assert np.ascontiguousarray(found).tobytes().hex() == expected["hex"]
+            seen += 1
+        for shape in file["shapes"]:
+            found = trial.tensor(shape["name"]).shape(worker=file["worker"], **place)
+            assert list(found) == shape["shape"]
+    assert seen > 10

@@ -15,7 +15,7 @@ import recorded
 import smdebug
 import writing
 from conftest import Messages
-from smdebug import Collection, Hook, ReductionConfig, SaveConfig, SaveConfigMode, modes
+from smdebug import Collection, Hook, ReductionConfig, SaveConfig, SaveConfigMode, modes, singleton
 from smdebug.collection import CollectionManager
 from smdebug.exceptions import (
     InvalidCollectionConfiguration,
@@ -691,6 +691,51 @@ def test_a_resumed_job_goes_on_where_it_was(
     again.step()
     assert (again.step, again.mode_steps[modes.EVAL]) == (seen + 1, 0)
     again.close()
+
+
+# ---- the hook of the process
+
+
+def test_get_hook_makes_a_hook_from_the_file_of_the_job(
+    out_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMDEBUG_CONFIG_FILE_PATH", str(tmp_path / "absent.json"))
+    assert smdebug.get_hook() is None
+    assert smdebug.get_hook(create_if_not_exists=True) is None
+    (tmp_path / "hook.json").write_text(json.dumps({"LocalPath": str(out_dir)}))
+    made = smdebug.get_hook(str(tmp_path / "hook.json"), create_if_not_exists=True)
+    assert isinstance(made, Hook)
+    assert made.out_dir == str(out_dir)
+    assert smdebug.get_hook(str(tmp_path / "absent.json"), create_if_not_exists=True) is made
+    made.close()
+
+
+def test_a_hook_of_another_framework_is_forgotten(out_dir: Path) -> None:
+    class Other(Hook):
+        pass
+
+    hook = Hook(out_dir)
+    assert singleton.hook_of(Hook, None) is hook
+    assert singleton.hook_of(Other, None) is None
+    assert smdebug.get_hook() is None
+    hook.close()
+
+
+@pytest.mark.parametrize("word", ["0", "no", "False", "OFF", "f", "n"])
+def test_use_smdebug_switches_every_get_hook_off_but_no_hook(
+    out_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    monkeypatch.setenv("USE_SMDEBUG", word)
+    singleton.reset_enabled()
+    (tmp_path / "hook.json").write_text(json.dumps({"LocalPath": str(out_dir)}))
+    assert smdebug.get_hook(str(tmp_path / "hook.json"), create_if_not_exists=True) is None
+    hook = Hook(out_dir, save_config=EVERY_STEP)
+    assert smdebug.get_hook() is None
+    assert singleton.hook_of(Hook, Hook) is None
+    hook.step()
+    hook.save_scalar("x", 1)
+    hook.close()
+    assert recorded.steps(out_dir) == [0]
 
 
 # ---- as a Python object

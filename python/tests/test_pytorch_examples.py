@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import smdebug.pytorch
+from markdown_examples import check_examples
 from smdebug import shards
 from smdebug.hook import BaseHook
 
@@ -44,6 +45,10 @@ def test_parts_of_a_sharded_model_are_put_together(tmp_path: Path) -> None:
         "worker_1 holds (4, 6) from (5, 0)",
         "together (9, 6)",
     ]
+
+
+def test_the_examples_of_the_guide_print_what_is_shown(tmp_path: Path) -> None:
+    check_examples(ROOT / "docs/guide/pytorch.md", tmp_path)
 
 
 def test_the_reference_names_every_argument_and_member() -> None:

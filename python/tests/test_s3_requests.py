@@ -19,7 +19,11 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from smdebug import _core
 from smdebug.credentials import botocore_credentials
-from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
+from smdebug.exceptions import (
+    SMDebugNotImplementedError,
+    SMDebugRuntimeError,
+    SMDebugValueError,
+)
 
 ACCESS, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 UPLOAD = b"<InitiateMultipartUploadResult><UploadId>u/1</UploadId></InitiateMultipartUploadResult>"
@@ -293,3 +297,36 @@ def test_a_profile_gives_keys_region_and_endpoint(
     )
     _core.Storage.open("s3://bucket/run").write("x", b"")
     assert_signed(fake.requests[0], region="eu-north-1")
+
+
+def test_a_store_that_ignores_conditions_holds_no_packed_runs(fake: FakeServer) -> None:
+    import smdebug
+
+    def answer(request: Request) -> Answer:
+        if "list-type" in request.target:
+            return 200, {}, b"<ListBucketResult/>"
+        if request.method in ("GET", "HEAD"):
+            return fault("NoSuchKey", 404)
+        return 200, {"ETag": '"x"'}, b""
+
+    fake.answer = answer
+    with pytest.raises(SMDebugNotImplementedError, match="ignores the conditions"):
+        smdebug.Hook("s3://bucket/run", layout="packed")
+    smdebug.Hook("s3://bucket/run", layout="original").close()
+
+
+def test_a_store_without_conditions_holds_no_packed_runs(fake: FakeServer) -> None:
+    import smdebug
+
+    def answer(request: Request) -> Answer:
+        if "list-type" in request.target:
+            return 200, {}, b"<ListBucketResult/>"
+        if request.method in ("GET", "HEAD"):
+            return fault("NoSuchKey", 404)
+        if "if-none-match" in request.headers or "if-match" in request.headers:
+            return fault("NotImplemented", 501)
+        return 200, {"ETag": '"x"'}, b""
+
+    fake.answer = answer
+    with pytest.raises(SMDebugNotImplementedError, match="conditional writes"):
+        smdebug.Hook("s3://bucket/run", layout="packed")

@@ -77,7 +77,8 @@ def test_a_run_in_s3_answers_like_one_in_a_directory(uri: str, tmp_path: Path) -
 def test_opening_costs_two_lists_and_a_get_per_file(uri: str) -> None:
     trial = create_trial(uri)
     counts = Counter(trial._storage.requests)
-    assert counts == {"LIST": 2, "GET": STEPS + 1}
+    # One GET asks whether the run is a packed one.
+    assert counts == {"LIST": 2, "GET": STEPS + 2}
 
 
 def test_a_value_costs_one_get_and_no_list(uri: str) -> None:

@@ -12,7 +12,13 @@ import pytest
 import recorded
 from conftest import Messages
 from smdebug import Hook, ReductionConfig, SaveConfig, _core
-from smdebug.exceptions import SMDebugError, SMDebugTypeError, SMDebugValueError
+from smdebug.exceptions import (
+    SMDebugError,
+    SMDebugRuntimeError,
+    SMDebugTypeError,
+    SMDebugValueError,
+)
+from smdebug.trials import create_trial
 
 NUMPY_DTYPES = [
     "bool",
@@ -301,3 +307,39 @@ def test_strict_must_be_a_truth_value(out_dir: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("SMDEBUG_STRICT", "perhaps")
     with pytest.raises(SMDebugValueError, match="SMDEBUG_STRICT"):
         Hook(out_dir)
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_a_large_tensor_of_a_packed_run_belongs_to_its_reader(tmp_path: Path, check: bool) -> None:
+    array = np.random.default_rng(0).random((300, 1001))  # larger than what is read at once
+    hook = Hook(tmp_path / "run", layout="packed", save_all=True, save_config={"save_interval": 1})
+    for step in range(2):
+        hook.step()
+        hook.save_tensor("small", array[0, :50])
+        hook.save_tensor("weight", array + step)
+    hook.close()
+    [segment] = (tmp_path / "run/v2/seg").glob("*/*/*")
+    content = segment.read_bytes()
+    trial = create_trial(tmp_path / "run", check=check)
+    value = trial.tensor("weight").value(1)
+    np.testing.assert_array_equal(value, array + 1)
+    assert value.ctypes.data % 64 == 0
+    value[:] = 0
+    assert segment.read_bytes() == content
+    np.testing.assert_array_equal(trial.tensor("weight").value(1), array + 1)
+    # It outlives the trial and the file.
+    kept = trial.tensor("weight").value(0)
+    del trial
+    segment.unlink()
+    np.testing.assert_array_equal(kept, array)
+
+
+def test_a_segment_that_lacks_its_end_is_told_of(tmp_path: Path) -> None:
+    hook = Hook(tmp_path / "run", layout="packed", save_all=True, save_config={"save_interval": 1})
+    hook.step()
+    hook.save_tensor("weight", np.zeros((300, 1001)))
+    hook.close()
+    [segment] = (tmp_path / "run/v2/seg").glob("*/*/*")
+    segment.write_bytes(segment.read_bytes()[:1_000_000])
+    with pytest.raises(SMDebugRuntimeError, match="ends behind"):
+        create_trial(tmp_path / "run").tensor("weight").value(0)

@@ -34,6 +34,12 @@ class BoundedQueue final {
     return true;
   }
 
+  // Waits until pop() would return at once. False: not before the deadline.
+  bool wait_until(std::chrono::steady_clock::time_point deadline) {
+    std::unique_lock lock(mutex_);
+    return item_.wait_until(lock, deadline, [&] { return closed_ || !items_.empty(); });
+  }
+
   // Waits for an item; its weight counts until `done` is called with it.
   // nullopt: closed and drained.
   std::optional<std::pair<T, size_t>> pop() {

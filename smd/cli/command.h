@@ -63,6 +63,9 @@ struct Command {
   // the invocation that is returned. nullptr: the work is done by smdebug.cli in Python, to which
   // the arguments are handed over once they have proved right.
   std::unique_ptr<Invocation> (*prepare)(CLI::App& options) = nullptr;
+  // The first word that is no option of ours, and all after it, belong to another program: they are
+  // positionals, whatever they look like.
+  bool runs_program = false;
 };
 
 // All commands, sorted by file name.

@@ -13,7 +13,8 @@ TEST(Options, are_described_with_the_common_ones_last) {
   for (const OptionHelp& option : describe_options(*find_command("verify"))) {
     names.push_back(option.names.back());
   }
-  EXPECT_THAT(names, ElementsAre("RUN", "--deep", "--repair", "--json", "--color", "--help"));
+  EXPECT_THAT(names,
+              ElementsAre("RUN", "--deep", "--repair", "--stopped", "--json", "--color", "--help"));
 }
 
 TEST(Options, positionals_flags_and_choices_are_told_apart) {
@@ -22,7 +23,7 @@ TEST(Options, positionals_flags_and_choices_are_told_apart) {
   EXPECT_TRUE(verify[0].is_required);
   EXPECT_FALSE(verify[1].is_positional);
   EXPECT_EQ(verify[1].value, "");
-  EXPECT_THAT(verify[4].choices, ElementsAre("auto", "always", "never"));
+  EXPECT_THAT(verify[5].choices, ElementsAre("auto", "always", "never"));
   const auto completion = describe_options(*find_command("completion"));
   EXPECT_THAT(completion[0].choices, ElementsAre("bash", "fish", "zsh"));
 }

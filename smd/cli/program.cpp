@@ -40,6 +40,26 @@ std::string complaint_about_rest(const Command& command, const CLI::App& app) {
   return "";
 }
 
+// The words with "--" before the first that is no option of the command and no value of one.
+std::vector<std::string> with_program_apart(const Command& command,
+                                            std::vector<std::string> words) {
+  const auto options = describe_options(command);
+  const auto takes_value = [&](const std::string& word) {
+    return std::any_of(options.begin(), options.end(), [&](const OptionHelp& option) {
+      return !option.is_positional && !option.value.empty() &&
+             std::find(option.names.begin(), option.names.end(), word) != option.names.end();
+    });
+  };
+  size_t at = 0;
+  while (at < words.size() && words[at].starts_with('-') && words[at] != "--") {
+    at += takes_value(words[at]) ? 2 : 1;
+  }
+  if (at < words.size() && words[at] != "--") {
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), "--");
+  }
+  return words;
+}
+
 class Program final {
  public:
   Program(Terminal& terminal, const ProgramOptions& options)
@@ -87,6 +107,7 @@ class Program final {
   ExitCode run_command(const Command& command, std::span<const std::string> rest) {
     std::vector<std::string> words = before_;
     words.insert(words.end(), rest.begin(), rest.end());
+    if (command.runs_program) words = with_program_apart(command, std::move(words));
     PreparedCommand prepared = prepare(command);
     try {
       std::vector<std::string> reversed(words.rbegin(), words.rend());  // as CLI11 wants it

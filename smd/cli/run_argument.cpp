@@ -35,8 +35,8 @@ bool is_file(const fs::path& path) {
 }
 
 bool is_run(const fs::path& path) {
-  return is_folder(path / "index") || is_folder(path / "events") ||
-         is_folder(path / "v2" / "log") || is_folder(path / "collections" / "000000000") ||
+  return is_folder(path / "index") || is_folder(path / "events") || is_folder(path / "v2") ||
+         is_folder(path / "collections" / "000000000") ||
          // What an upload left behind may be nothing but this.
          is_file(path / format::kEndMarker);
 }

@@ -86,6 +86,13 @@ std::string Environment::metrics_directory() const {
   return path_or("SAGEMAKER_METRICS_DIRECTORY", ".");
 }
 
+std::string Environment::expand_home(std::string_view path) const {
+  const std::string_view home = find("HOME").value_or("");
+  const bool begins_at_home = path == "~" || path.starts_with("~/");
+  if (!begins_at_home || home.empty()) return std::string(path);
+  return std::string(home).append(path.substr(1));
+}
+
 Result<bool> Environment::flag(std::string_view name, bool fallback) const {
   const auto value = find(name);
   if (!value) return fallback;
@@ -169,6 +176,8 @@ Result<double> Environment::spool_drain_secs() const {
 Result<int64_t> Environment::spool_max_bytes() const {
   return whole_number("SMDEBUG_SPOOL_MAX_BYTES", int64_t{4} << 30);
 }
+
+Result<double> Environment::segment_secs() const { return number("SMDEBUG_SEGMENT_SECS", 10); }
 
 Result<double> Environment::training_end_delay_refresh_secs() const {
   return number("TRAINING_END_DELAY_REFRESH", 1);

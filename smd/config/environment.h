@@ -42,6 +42,9 @@ class Environment final {
   // Where the metrics file goes; the working directory unless set.
   std::string metrics_directory() const;
 
+  // A path that begins with ~ or ~/ in full, as far as HOME is known; others as they are.
+  std::string expand_home(std::string_view path) const;
+
   // True in a managed training job: TRAINING_JOB_NAME is set, even to nothing.
   bool in_sagemaker() const { return find("TRAINING_JOB_NAME").has_value(); }
 
@@ -62,6 +65,8 @@ class Environment final {
   std::string spool_directory() const;
   Result<double> spool_drain_secs() const;  // 60
   Result<int64_t> spool_max_bytes() const;  // 4 GiB
+  // How long a step of a packed run may wait for others that are sent with it.
+  Result<double> segment_secs() const;  // 10
 
   // For reading. Each is looked up as SMDEBUG_X, then as X.
   Result<double> training_end_delay_refresh_secs() const;  // 1

@@ -115,6 +115,16 @@ TEST(Environment, files_wait_in_the_cache_of_the_user_unless_told_otherwise) {
   EXPECT_FALSE(with({{"SMDEBUG_SPOOL_MAX_BYTES", "1 GB"}}).spool_max_bytes().ok());
 }
 
+TEST(Environment, home_stands_for_a_tilde_at_the_beginning) {
+  const Environment env = with({{"HOME", "/h"}});
+  EXPECT_EQ(env.expand_home("~/runs"), "/h/runs");
+  EXPECT_EQ(env.expand_home("~"), "/h");
+  for (const char* other : {"/a/~/b", "~other/x", "runs", "", "s3://b/~"}) {
+    EXPECT_EQ(env.expand_home(other), other);
+  }
+  EXPECT_EQ(Environment().expand_home("~/runs"), "~/runs");
+}
+
 TEST(Environment, reads_the_process) {
   ASSERT_EQ(setenv("SMD_ENVIRONMENT_TEST", "a=b", 1), 0);
   EXPECT_EQ(Environment::of_process().find("SMD_ENVIRONMENT_TEST"), "a=b");

@@ -18,7 +18,9 @@
 
 namespace smd {
 
+// Where a training container has them.
 inline constexpr std::string_view kDefaultOutDir = "/opt/ml/output/tensors";
+inline constexpr std::string_view kDefaultTensorboardDir = "/opt/ml/output/tensorboard";
 
 // Which processes of a distributed job write.
 enum class IncludeWorkers { one, all };

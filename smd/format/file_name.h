@@ -13,6 +13,8 @@ namespace smd::format {
 inline constexpr int64_t kFilesPerIndexPrefix = 1000;
 inline constexpr std::string_view kEndMarker = "training_job_end.ts";
 inline constexpr std::string_view kClaim = "claim.smd";
+// There while a copy of a run is made; what an interrupted copy leaves behind is known by it.
+inline constexpr std::string_view kRepackMark = ".smdebug/repack.json";
 
 // `worker` as it stands in file names (worker_to_file_name).
 std::string event_file_name(Step step, std::string_view worker);

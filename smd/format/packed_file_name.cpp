@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "smd/base/crc32c.h"
+#include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
 
 namespace smd::format {
@@ -57,6 +58,10 @@ std::string log_file_name(std::string_view writer, uint32_t sequence) {
   return fmt::format("{}/{}/{:08}", kLogFolder, writer, sequence);
 }
 
+std::string note_file_name(std::string_view writer, uint32_t sequence) {
+  return fmt::format("{}/{}/{:08}", kNoteFolder, writer, sequence);
+}
+
 std::optional<PackedFileName> parse_packed_file_name(std::string_view path) {
   std::string_view rest = path;
   const auto sequence_text = cut_last(rest, '/');
@@ -66,7 +71,7 @@ std::optional<PackedFileName> parse_packed_file_name(std::string_view path) {
   if (!sequence || !writer) return std::nullopt;
   std::string_view worker = *writer;
   const auto incarnation = cut_last(worker, '.');
-  if (!incarnation || worker.empty()) return std::nullopt;
+  if (!incarnation || worker.empty() || !is_utf8(worker)) return std::nullopt;
   const auto micros = incarnation_micros(*incarnation);
   if (!micros) return std::nullopt;
   PackedFileName name{.writer = std::string(*writer),

@@ -14,6 +14,10 @@ namespace smd::format {
 inline constexpr std::string_view kPackedFolder = "v2";
 inline constexpr std::string_view kSegmentFolder = "v2/seg";
 inline constexpr std::string_view kLogFolder = "v2/log";
+// Only while they wait to be sent to an object store.
+inline constexpr std::string_view kNoteFolder = "v2/note";
+// Says that index/ and events/ were exported from the segments and are no run of their own.
+inline constexpr std::string_view kExportMark = "v2/export.json";
 
 // Microseconds since 1970 as 14 hexadecimal digits, then 8 of chance.
 std::string incarnation_text(uint64_t micros, uint32_t chance);
@@ -27,6 +31,9 @@ std::string writer_name(std::string_view worker, std::string_view incarnation);
 std::string segment_file_name(std::string_view writer, uint32_t sequence);
 // "v2/log/<writer>/00000000".
 std::string log_file_name(std::string_view writer, uint32_t sequence);
+
+// "v2/note/<writer>/00000000".
+std::string note_file_name(std::string_view writer, uint32_t sequence);
 
 struct PackedFileName {
   std::string writer;

@@ -58,7 +58,9 @@ enum class RawField : protozero::pbf_tag_type {
   length = 3,
   crc32c = 4,
   dtype = 5,
-  dims = 6
+  dims = 6,
+  first = 7,
+  count = 8
 };
 enum class ShapeField : protozero::pbf_tag_type { tensor = 1, original_name = 2, dims = 3 };
 
@@ -148,6 +150,9 @@ struct EntryWriter {
       one.add_fixed32(RawField::crc32c, raw.crc32c);
       one.add_uint32(RawField::dtype, static_cast<uint32_t>(info_of(raw.dtype).code));
       one.add_packed_int64(RawField::dims, raw.shape.begin(), raw.shape.end());
+      if (raw.count == 0) continue;
+      one.add_uint64(RawField::first, raw.first);
+      one.add_uint64(RawField::count, raw.count);
     }
     for (const PackedShape& shape : step.shapes) {
       pbf_builder<ShapeField> one(out, StepField::shape);
@@ -284,6 +289,8 @@ Result<PackedRaw> read_raw(pbf_message<RawField> message) {
       case field(RawField::offset, kVarint): raw.offset = message.get_uint64(); break;
       case field(RawField::length, kVarint): raw.length = message.get_uint64(); break;
       case field(RawField::crc32c, kFixed32): raw.crc32c = message.get_fixed32(); break;
+      case field(RawField::first, kVarint): raw.first = message.get_uint64(); break;
+      case field(RawField::count, kVarint): raw.count = message.get_uint64(); break;
       case field(RawField::dtype, kVarint): {
         SMD_TRY(raw.dtype, dtype_of(message.get_uint32()));
         break;

@@ -19,8 +19,10 @@
 namespace smd::format {
 
 inline constexpr uint32_t kPackedVersion = 1;
-// Bits of PackedHeader::features that this reader understands; none is defined yet.
-inline constexpr uint64_t kPackedFeatures = 0;
+// Bits of PackedHeader::features.
+inline constexpr uint64_t kSplitTensors = 1;  // tensors that are several records
+// Those that this reader understands.
+inline constexpr uint64_t kPackedFeatures = kSplitTensors;
 
 struct PackedHeader {
   uint32_t version = kPackedVersion;
@@ -61,14 +63,16 @@ struct PackedSchema {
   bool operator==(const PackedSchema&) const = default;
 };
 
-// A tensor that is a record of its own.
+// A tensor that is a record of its own, or a part of one that takes several, in their order.
 struct PackedRaw {
   uint32_t tensor = 0;
   uint64_t offset = 0;  // of the record, from the step's base
   uint64_t length = 0;  // of the whole record
   uint32_t crc32c = 0;  // of its payload
   DType dtype = DType::float32;
-  Shape shape = {};
+  Shape shape = {};    // of the whole tensor
+  uint64_t first = 0;  // number of the first element of this part
+  uint64_t count = 0;  // elements of this part; 0: it is no part
 
   bool operator==(const PackedRaw&) const = default;
 };

@@ -65,7 +65,8 @@ TEST(CheckUnfinished, refuses_a_place_with_an_end_marker) {
 TEST(CheckLayout, refuses_a_place_with_steps_of_the_other_layout) {
   for (const RunLayout held : {RunLayout::original, RunLayout::packed}) {
     const bool packed = held == RunLayout::packed;
-    const Destination place{.storage = storage::memory_storage(), .spool = nullptr};
+    const Destination place{
+        .storage = storage::memory_storage(), .spool = nullptr, .remote = nullptr};
     EXPECT_TRUE(check_layout(place, RunLayout::original).ok());
     EXPECT_TRUE(check_layout(place, RunLayout::packed).ok());
     const std::string file = packed ? "v2/log/w.1/00000000" : format::index_file_name(0, "w");
@@ -75,16 +76,6 @@ TEST(CheckLayout, refuses_a_place_with_steps_of_the_other_layout) {
     ASSERT_FALSE(refused.ok());
     EXPECT_THAT(refused.error().message, HasSubstr("choose another directory"));
   }
-}
-
-TEST_F(DestinationTest, object_stores_hold_no_packed_runs) {
-  const auto place =
-      open_destination("s3://bucket/run", {.environment = environment({}), .s3 = {}});
-  ASSERT_TRUE(place.ok());
-  EXPECT_TRUE(check_layout(*place, RunLayout::original).ok());
-  const Status refused = check_layout(*place, RunLayout::packed);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.error().code, ErrorCode::unsupported);
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "smd/base/json.h"
@@ -11,8 +13,12 @@
 #include "smd/format/file_name.h"
 #include "smd/format/tensor_record.h"
 #include "smd/hook/destination.h"
+#include "smd/hook/named_folder.h"
+#include "smd/hook/run_state.h"
+#include "smd/hook/tensorboard_output.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
+#include "smd/writer/outputs/metrics_file.h"
 #include "smd/writer/sinks/original.h"
 #include "smd/writer/sinks/packed.h"
 
@@ -23,6 +29,13 @@ constexpr Step kNever = std::numeric_limits<Step>::max();
 constexpr std::string_view kWhenNan = "smdebug/when_nan";
 // Looking at the checkpoint folder may take this share of the training time.
 constexpr int kStateShare = 100;
+// While its files change, it may be more.
+constexpr int kStirredShare = 10;
+// A checkpoint waits so long for the steps before it, which takes milliseconds unless a disk hangs.
+constexpr std::chrono::milliseconds kCheckpointPatience{5000};
+// The platform refuses metrics that are older than this, or further ahead.
+constexpr double kOldestMetricSecs = 14 * 86400;
+constexpr double kNewestMetricSecs = 2 * 3600;
 
 void add_unique(std::vector<std::string>& names, std::string_view name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
@@ -81,19 +94,27 @@ Hook::~Hook() {
 Status Hook::initialize() {
   HookConfig& config = options_.config;
   SMD_RETURN_IF_ERROR(options_.environment.strict());
+  config.out_dir = options_.environment.expand_home(config.out_dir);
+  resolve_tensorboard_dir();
+  Destination place{.storage = storage_, .spool = nullptr, .remote = nullptr};
   if (!storage_) {
-    SMD_TRY(Destination place,
-            open_destination(config.out_dir, {.environment = options_.environment,
-                                              .s3 = options_.s3,
-                                              .writes = !config.dry_run}));
-    storage_ = std::move(place.storage);
-    spool_ = std::move(place.spool);
+    SMD_TRY(place, open_destination(config.out_dir, {.environment = options_.environment,
+                                                     .s3 = options_.s3,
+                                                     .writes = !config.dry_run}));
+    storage_ = place.storage;
+    spool_ = place.spool;
   }
-  SMD_RETURN_IF_ERROR(check_unfinished(*storage_, *options_.log));
+  SMD_TRY(const bool reached, check_unfinished(*storage_, *options_.log));
   if (!config.layout) {
     SMD_TRY(config.layout, options_.environment.layout());
   }
-  if (!config.dry_run) SMD_RETURN_IF_ERROR(check_layout({storage_, spool_}, *config.layout));
+  if (config.layout == RunLayout::packed) {
+    SMD_TRY(segment_secs_, options_.environment.segment_secs());
+  }
+  if (reached && !config.dry_run) {  // whoever does not answer now would make us wait again
+    SMD_RETURN_IF_ERROR(check_layout(place, *config.layout));
+    if (config.layout == RunLayout::packed) least_micros_ = newest_incarnation(place) + 1;
+  }
 
   std::vector<std::string>& include = plan_options_.include_collections;
   for (const std::string& name : config.include_collections) add_unique(include, name);
@@ -146,25 +167,57 @@ Status Hook::initialize() {
     plan_options_.save_config = std::move(own);
   }
   if (config.reduction_config) plan_options_.reduction_config = *config.reduction_config;
+  plan_options_.shows_histograms = config.tensorboard_dir.has_value();
   return restore();
+}
+
+void Hook::resolve_tensorboard_dir() {
+  HookConfig& config = options_.config;
+  const Environment& environment = options_.environment;
+  const auto named = read_named_folder(environment.tensorboard_config_file_path());
+  if (!named.ok()) {
+    options_.log->warning(
+        fmt::format("The TensorBoard configuration cannot be used. {}", named.error().message));
+  } else if (*named) {
+    config.tensorboard_dir = (*named)->folder.value_or(std::string(kDefaultTensorboardDir));
+  }
+  if (config.tensorboard_dir) {
+    config.tensorboard_dir = environment.expand_home(*config.tensorboard_dir);
+  } else if (config.export_tensorboard) {
+    config.tensorboard_dir = config.out_dir + "/tensorboard";
+  }
 }
 
 Status Hook::restore() {
   auto folder = checkpoint_folder(options_.environment.checkpoint_config_file_path());
-  if (!folder) return {};
-  resume_file_ = std::make_unique<ResumeFile>(std::move(*folder));
-  const auto state = resume_file_->load();
-  if (!state.ok()) {
-    options_.log->warning(
-        fmt::format("The state of the interrupted job cannot be used, so steps start at "
-                    "0. {}",
-                    state.error().message));
+  if (!folder.ok()) {
+    options_.log->warning(fmt::format(
+        "The checkpoint configuration cannot be used, so this job cannot be resumed. {}",
+        folder.error().message));
     return {};
   }
-  if (!*state) return {};
-  step_clock_.restore((*state)->latest_step_seen, (*state)->mode_steps);
-  last_saved_step_ = (*state)->latest_step_saved;
-  training_run_ = (*state)->training_run + 1;
+  if (!*folder) return {};
+  resume_file_ = std::make_unique<ResumeFile>(std::move(**folder));
+  std::vector<std::string> problems;
+  auto state = resume_file_->load(problems);
+  if (!problems.empty()) {
+    // The checkpoint may be further than what is left of the state, so nothing recorded is touched.
+    const auto recorded = state_of_run(*storage_, *options_.config.layout);
+    if (recorded.ok() && *recorded &&
+        (!state || (*recorded)->latest_step_seen > state->latest_step_seen)) {
+      const int64_t run = state ? state->training_run : 0;
+      state = *recorded;
+      state->training_run = run;
+    }
+    options_.log->warning(fmt::format(
+        "The state of the interrupted job is damaged, so steps go on with {}, after all that is "
+        "recorded. {}",
+        state ? state->latest_step_seen + 1 : 0, problems.front()));
+  }
+  if (!state) return {};
+  step_clock_.restore(state->latest_step_seen, state->mode_steps);
+  last_saved_step_ = state->latest_step_saved;
+  training_run_ = state->training_run + 1;
   return {};
 }
 
@@ -192,7 +245,7 @@ Status Hook::start() {
   // Closing the spool does more than the sink's sync could, and with a longer patience.
   const bool at_close = spool_ && options_.config.durable == Durability::close;
   const Durability durable = at_close ? Durability::off : options_.config.durable;
-  writer_ = std::make_unique<Writer>(make_sink(durable), options_.writer);
+  writer_ = std::make_unique<Writer>(make_sink(durable), options_.writer, make_outputs());
   return {};
 }
 
@@ -200,14 +253,49 @@ std::unique_ptr<Sink> Hook::make_sink(Durability durable) const {
   const std::string worker = worker_to_file_name(worker_.name);
   const bool exclusive = worker_.count == 1 && !spool_;
   if (options_.config.layout == RunLayout::packed) {
-    return packed_sink({.storage = storage_,
-                        .worker = worker,
-                        .exclusive = exclusive,
-                        .durable = durable,
-                        .clock = options_.clock});
+    return packed_sink(
+        {.storage = storage_,
+         .worker = worker,
+         .exclusive = exclusive,
+         .durable = durable,
+         .spooled = spool_ != nullptr,
+         .max_segment_age = std::chrono::milliseconds(static_cast<int64_t>(segment_secs_ * 1000)),
+         .least_micros = least_micros_,
+         .clock = options_.clock});
   }
   return original_sink(
       {.storage = storage_, .worker = worker, .exclusive = exclusive, .durable = durable});
+}
+
+Result<std::unique_ptr<Output>> Hook::make_tensorboard_output() {
+  // Curves of several workers in one directory would be one curve.
+  std::string folder = *options_.config.tensorboard_dir;
+  if (worker_.name != worker_.chief) folder += "/" + worker_to_file_name(worker_.name);
+  SMD_TRY(Destination place,
+          open_destination(folder, {.environment = options_.environment, .s3 = options_.s3}));
+  tensorboard_spool_ = place.spool;
+  return tensorboard_output({.storage = std::move(place.storage),
+                             .writer = summary_writer_name(),
+                             .grows = place.spool == nullptr,
+                             .clock = options_.clock});
+}
+
+std::vector<std::unique_ptr<Output>> Hook::make_outputs() {
+  std::vector<std::unique_ptr<Output>> outputs;
+  if (options_.config.tensorboard_dir) {
+    auto made = make_tensorboard_output();
+    if (made.ok()) {
+      outputs.push_back(std::move(*made));
+    } else {
+      warn_of_output(made.error());
+    }
+  }
+  if (options_.environment.in_sagemaker()) {
+    outputs.push_back(
+        metrics_file({.folder = options_.environment.metrics_directory(), .pid = ::getpid()}));
+  }
+  if (options_.feed) outputs.push_back(feed_output(options_.feed, worker_.name));
+  return outputs;
 }
 
 Status Hook::prepare() {
@@ -223,6 +311,12 @@ Status Hook::prepare() {
         plan_->next_active(mode, step_clock_.mode_step(mode) + 1).value_or(kNever);
   }
   return {};
+}
+
+void Hook::set_mode(Mode mode) {
+  step_clock_.set_mode(mode);
+  // Often a checkpoint was just made, and a long evaluation begins.
+  if (resume_file_ && recording_ && fork_guard_.in_owner()) save_resume_state();
 }
 
 Status Hook::check_usable() const {
@@ -278,6 +372,7 @@ Status Hook::end_step() {
   SMD_RETURN_IF_ERROR(check_usable());
   if (!is_recording()) return {};
   finish_step();
+  if (resume_file_) save_resume_state();
   step_ended_ = step_clock_.started();
   saving_ = false;
   watching_ = false;
@@ -304,6 +399,10 @@ void Hook::finish_step() {
       const TensorView view{
           .data = scalar.value.bits.data(), .dtype = scalar.value.dtype, .shape = kOne};
       writer_->tensor(scalar.name, view, scalar.wall_secs);
+      emit({.name = scalar.name,
+            .value = scalar.value.to_double(),
+            .wall_secs = scalar.wall_secs,
+            .is_metric = scalar.is_metric});
     });
   }
   if (!step_open_) return;
@@ -320,6 +419,11 @@ void Hook::export_collections() {
   writer_->put(format::collections_file_name(worker_to_file_name(worker_.name)),
                collections_->to_json());
   exported_ = content;
+  if (options_.config.tensorboard_dir) {
+    writer_->text({.name = "collections",
+                   .wall_secs = options_.clock->unix_secs(),
+                   .markdown = fmt::format("```json\n{}\n```", collections_->to_json())});
+  }
 }
 
 Status Hook::write_collections() {
@@ -330,21 +434,42 @@ Status Hook::write_collections() {
   return {};
 }
 
-void Hook::save_resume_state() {
-  if (!step_clock_.started()) return;
-  const auto begun = options_.clock->now();
-  if (begun < next_state_look_) return;
+ResumeState Hook::resume_state() const {
   ResumeState state{.training_run = training_run_,
                     .latest_step_saved = last_saved_step_,
                     .latest_step_seen = step_clock_.current().step};
   for (Mode mode : kModes) {
     if (step_clock_.mode_step(mode) >= 0) state.mode_steps[mode] = step_clock_.mode_step(mode);
   }
-  if (Status saved = resume_file_->update(state); !saved.ok()) {
+  return state;
+}
+
+void Hook::save_resume_state() {
+  if (!step_clock_.started()) return;
+  look_at_checkpoints();
+  if (!checkpoint_waits_ || step_open_) return;
+  checkpoint_waits_ = false;
+  if (writer_) (void)writer_->wait_until_written(kCheckpointPatience);
+}
+
+void Hook::look_at_checkpoints() {
+  // A look may have to wait; what it finds belongs to the step that touched it.
+  if (resume_file_->stirred()) stirred_state_ = resume_state();
+  const auto begun = options_.clock->now();
+  if (begun < (stirred_state_ ? next_stirred_look_ : next_state_look_)) return;
+  const ResumeState state = stirred_state_ ? *std::exchange(stirred_state_, {}) : resume_state();
+  auto saved = resume_file_->update(state);
+  if (saved.ok()) {
+    checkpoint_waits_ = checkpoint_waits_ || *saved;
+  } else {
     (void)guard_.handle("Saving the state for a restart", std::move(saved.error()));
   }
   const auto done = options_.clock->now();
-  next_state_look_ = done + kStateShare * (done - begun);
+  // One look that was slow by chance, because another process ran, must not delay the next for
+  // long.
+  look_cost_ = std::min(done - begun, 2 * look_cost_);
+  next_stirred_look_ = done + kStirredShare * look_cost_;
+  next_state_look_ = done + kStateShare * look_cost_;
 }
 
 void Hook::report_writer_error() {
@@ -352,6 +477,9 @@ void Hook::report_writer_error() {
   // In strict mode close() gives the same error back.
   if (error) (void)guard_.handle("Writing", std::move(*error));
   if (guard_.disabled()) recording_ = false;
+  if (const auto lost = writer_->take_output_error()) {
+    warn_of_output(*lost);
+  }
   if (!spool_) return;
   if (const auto unsent = spool_->take_error()) {
     warn_once(fmt::format("Sending to {} does not work at the moment; files wait in {}. {}",
@@ -458,15 +586,23 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
   }
   const double now = options_.clock->unix_secs();
   const bool has_elements = tensor.size() > 0;
+  if ((action.metric || action.scalar) && has_elements && writer_->has_outputs()) {
+    open_step();
+    emit_mean(name, tensor, action);
+  }
   if (action.shape) {
     open_step();
     writer_->shape(name, name, tensor.shape);
   }
-  if (!action.reductions.empty())
-    SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action.reductions));
+  if (!action.reductions.empty() || !action.histogram_of.empty())
+    SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action));
   if (!action.raw || !has_elements) return {};
   const format::TensorHead head{.name = name, .dtype = tensor.dtype, .shape = tensor.shape};
-  if (Status fits = format::check_record_size(head, static_cast<uint64_t>(tensor.size()));
+  // The packed layout stores larger tensors in parts.
+  const bool any_size = options_.config.layout == RunLayout::packed;
+  if (Status fits = any_size
+                        ? Status()
+                        : format::check_record_size(head, static_cast<uint64_t>(tensor.size()));
       !fits.ok()) {
     return guard_.handle("save", std::move(fits.error()));
   }
@@ -479,26 +615,71 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
   return {};
 }
 
+void Hook::warn_of_output(const Error& error) {
+  warn_once(fmt::format("Numbers beside the run were lost; the run itself is not harmed. {}",
+                        error.message));
+}
+
+void Hook::emit(SavedScalar scalar) {
+  if (!writer_->has_outputs()) return;
+  const double ahead = scalar.wall_secs - options_.clock->unix_secs();
+  if (scalar.is_metric && (ahead < -kOldestMetricSecs || ahead > kNewestMetricSecs)) {
+    warn_once(
+        fmt::format("The timestamp of the metric '{}' is more than 14 days old or 2 hours ahead; "
+                    "it is replaced by the present time.",
+                    scalar.name));
+    scalar.wall_secs = options_.clock->unix_secs();
+  }
+  if (scalar.is_metric && !std::isfinite(scalar.value)) {
+    warn_once(fmt::format("The metric '{}' is {} and not passed on; the run has it.", scalar.name,
+                          std::isnan(scalar.value) ? "NaN" : "infinite"));
+    scalar.is_metric = false;
+  }
+  writer_->scalar(scalar);
+}
+
+void Hook::emit_mean(std::string_view name, const TensorView& tensor, const Action& action) {
+  const bool is_mean = tensor.size() > 1;
+  if (is_mean && !action.metric) return;
+  static const Reduction mean = *parse_reduction("mean");
+  ReductionSet wanted;
+  wanted.add(mean);
+  const Status reduced = reduce(tensor, {.reductions = wanted}, reduced_);
+  if (!reduced.ok() || reduced_.values.empty()) return;  // complex numbers have no such mean
+  emit({.name = name,
+        .value = reduced_.values.front().second.to_double(),
+        .wall_secs = options_.clock->unix_secs(),
+        .is_metric = action.metric,
+        .is_mean = is_mean});
+}
+
 Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
-                              ReductionSet reductions) {
+                              const Action& action) {
+  const ReductionSet& reductions = action.reductions;
   if (tensor.size() == 0) {
-    warn_once(fmt::format("'{}' has no elements: no reductions of it are saved.", name));
+    if (!reductions.empty()) {
+      warn_once(fmt::format("'{}' has no elements: no reductions of it are saved.", name));
+    }
     return {};
   }
-  if (Status reduced = reduce(tensor, {.reductions = reductions}, reduced_); !reduced.ok()) {
+  const bool histogram = !action.histogram_of.empty() && tensor.dtype != DType::boolean;
+  const ReductionRequest request{.reductions = reductions, .histogram = histogram};
+  if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
     return guard_.handle("reduce", std::move(reduced.error()));
   }
   if (static_cast<int>(reduced_.values.size()) < reductions.size()) {
     warn_once(fmt::format("'{}' is {}: only norms and reductions of absolute values are saved.",
                           name, name_of(tensor.dtype)));
   }
+  const double now = options_.clock->unix_secs();
+  if (histogram) emit_histogram(name, action.histogram_of, now);
   stored_.clear();
   for (const auto& [reduction, number] : reduced_.values) {
     stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
   }
   if (stored_.empty()) return {};
   open_step();
-  writer_->reductions(name, options_.clock->unix_secs(), stored_);
+  writer_->reductions(name, now, stored_);
   return {};
 }
 
@@ -527,6 +708,21 @@ Status Hook::save_shape(std::string_view name, std::span<const int64_t> shape) {
   open_step();
   writer_->shape(name, name, shape);
   return {};
+}
+
+// Of the tensor that was reduced last.
+void Hook::emit_histogram(std::string_view name, std::string_view collection, double wall_secs) {
+  if (reduced_.histogram.counts.empty()) {
+    warn_once(
+        fmt::format("'{}' has no number between -9.9e19 and 9.9e19 at step {}: there is no "
+                    "histogram of it.",
+                    name, step().step));
+    return;
+  }
+  open_step();
+  writer_->histogram({.name = fmt::format("{}/{}", collection, name),
+                      .wall_secs = wall_secs,
+                      .histogram = view_of(reduced_.histogram)});
 }
 
 bool Hook::wants_tensor(std::span<const std::string> collections) {
@@ -562,9 +758,11 @@ Result<Action> Hook::custom_action(std::string_view name,
   Action action = saving_ ? plan_->wanted(name) : Action{};
   for (const std::string& target : collections) {
     const Action* own = plan_->wanted_by(target);
-    action.raw = action.raw || own == nullptr || own->raw;  // `scalars` only lists names
-    action.shape = action.shape || (own != nullptr && own->shape);
-    if (own != nullptr) action.reductions.merge(own->reductions);
+    if (own != nullptr) {
+      action.merge(*own);
+    } else {
+      action.raw = true;  // `scalars` only lists names
+    }
   }
   return action;
 }
@@ -621,7 +819,9 @@ Status Hook::save_scalar(std::string_view name, const Number& value, const Scala
   if (watching_) SMD_RETURN_IF_ERROR(watch_scalar(name, value));
   const double wall_secs = options.wall_secs ? *options.wall_secs : options_.clock->unix_secs();
   if (!scalars_.knows(name)) SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  if (!scalars_.set(name, value, wall_secs)) return {};
+  if (!scalars_.set(name, value, {.wall_secs = wall_secs, .is_metric = options.sm_metric})) {
+    return {};
+  }
   // A new name: the slow path, once.
   SMD_TRY(const auto collection, collections_->create(collection_keys::kScalars));
   const bool planned = planned_revision_ == collections_->revision();
@@ -649,7 +849,8 @@ Status Hook::close(const CloseOptions& options) {
   }
   if (recording_ && plan_) finish_step();
   if (recording_ && resume_file_) {
-    next_state_look_ = {};  // whatever it costs: a checkpoint of the last step counts, too
+    next_state_look_ =
+        next_stirred_look_ = {};  // whatever it costs: a checkpoint of the last step counts, too
     save_resume_state();
   }
   closed_ = true;
@@ -657,6 +858,7 @@ Status Hook::close(const CloseOptions& options) {
   saving_ = false;
   watching_ = false;
   if (!writer_) {
+    if (options_.feed) options_.feed->end();  // nobody writes to it
     Status sent = close_spool();
     return status.ok() ? std::move(sent) : std::move(status);
   }
@@ -667,6 +869,7 @@ Status Hook::close(const CloseOptions& options) {
                       .wait_for_others = options.at_exit && worker_.name == worker_.chief});
   }
   if (Status closed = writer_->close(); !closed.ok()) status = std::move(closed);
+  if (const auto lost = writer_->take_output_error()) warn_of_output(*lost);
   Status sent = close_spool();
   if (sent.ok()) return status;
   if (status.ok()) return sent;
@@ -674,6 +877,11 @@ Status Hook::close(const CloseOptions& options) {
   return status;
 }
 
-Status Hook::close_spool() { return spool_ ? spool_->close() : Status(); }
+Status Hook::close_spool() {
+  if (tensorboard_spool_) {
+    if (const Status sent = tensorboard_spool_->close(); !sent.ok()) warn_of_output(sent.error());
+  }
+  return spool_ ? spool_->close() : Status();
+}
 
 }  // namespace smd

@@ -2,7 +2,8 @@
 
 // Records a training job: counts its steps, decides what is saved, snapshots or reduces tensors and
 // hands them to the writer thread. Used by one thread at a time (the training thread), which it
-// never makes wait for a file. Does nothing in forked children.
+// never makes wait for a file; only a checkpoint of a resumable job waits for the steps before it.
+// Does nothing in forked children.
 //
 // Errors in what the caller passes come back; failures of ours never do: they are logged once, and
 // recording goes on or stops (see guard.h). In strict mode they come back, too.
@@ -38,6 +39,7 @@
 #include "smd/storage/spool.h"
 #include "smd/storage/storage.h"
 #include "smd/tensor/tensor_view.h"
+#include "smd/writer/outputs/number_feed.h"
 #include "smd/writer/writer.h"
 
 namespace smd {
@@ -66,6 +68,8 @@ struct HookOptions {
   std::shared_ptr<storage::Storage> storage;
   // For a place s3://bucket/prefix. The environment says the rest.
   storage::S3Options s3{.deadline = std::chrono::seconds(5)};
+  // Gets the numbers of each saved step; ended when the hook closes.
+  std::shared_ptr<NumberFeed> feed;
   // Empty: a new set. What it holds already stays as it is; built-in collections are added.
   std::shared_ptr<CollectionSet> collections;
 };
@@ -101,7 +105,7 @@ class Hook final {
   }
 
   // The mode of the steps that begin from now on.
-  void set_mode(Mode mode) { step_clock_.set_mode(mode); }
+  void set_mode(Mode mode);
   Mode mode() const { return step_clock_.mode(); }
 
   // Ends the current step and begins the next. Costs one comparison when nothing is to be saved.
@@ -174,15 +178,21 @@ class Hook final {
   explicit Hook(HookOptions options);
   Status initialize();
   Status restore();
+  void resolve_tensorboard_dir();
   // Before the first step.
   Status start();
   std::unique_ptr<Sink> make_sink(Durability durable) const;
+  std::vector<std::unique_ptr<Output>> make_outputs();
+  Result<std::unique_ptr<Output>> make_tensorboard_output();
   Status prepare();
   Status begin(StepInfo step);
   void finish_step();
   void open_step();
   void export_collections();
+  // If there is a new checkpoint: it must not be found without the steps that led to it.
   void save_resume_state();
+  void look_at_checkpoints();
+  ResumeState resume_state() const;
   void report_writer_error();
   Status close_spool();
   void report_unseen_watches();
@@ -196,13 +206,21 @@ class Hook final {
                 const Action& action);
   Status watch(std::string_view name, const TensorView& tensor);
   Status watch_scalar(std::string_view name, const Number& value);
-  Status reduce_into_step(std::string_view name, const TensorView& tensor, ReductionSet reductions);
+  void warn_of_output(const Error& error);
+  // Hands a number to what wants the numbers of a step beside the run.
+  void emit(SavedScalar scalar);
+  void emit_mean(std::string_view name, const TensorView& tensor, const Action& action);
+  void emit_histogram(std::string_view name, std::string_view collection, double wall_secs);
+  Status reduce_into_step(std::string_view name, const TensorView& tensor, const Action& action);
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);
 
   HookOptions options_;
   std::shared_ptr<storage::Storage> storage_;
   std::shared_ptr<storage::Spool> spool_;  // storage_, if it is one
+  std::shared_ptr<storage::Spool> tensorboard_spool_;
+  double segment_secs_ = 0;    // see Environment::segment_secs
+  uint64_t least_micros_ = 0;  // see PackedSinkOptions
   std::shared_ptr<CollectionSet> collections_;
   SavePlanOptions plan_options_;
   std::unique_ptr<ResumeFile> resume_file_;  // of a job that may be interrupted
@@ -232,7 +250,12 @@ class Hook final {
   std::optional<std::pair<uint64_t, size_t>> exported_;
   std::optional<Step> last_saved_step_;
   int64_t training_run_ = 0;
+  // When to look at the checkpoints for a reason, and without one.
+  std::chrono::steady_clock::time_point next_stirred_look_{};
   std::chrono::steady_clock::time_point next_state_look_{};
+  std::chrono::steady_clock::duration look_cost_ = std::chrono::milliseconds(1);
+  bool checkpoint_waits_ = false;             // for the steps before it to be written
+  std::optional<ResumeState> stirred_state_;  // when the checkpoints were last touched
 
   ScalarBoard scalars_;
   ReductionResult reduced_;

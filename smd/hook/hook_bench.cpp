@@ -35,7 +35,9 @@ class Folder final {
   int count_ = 0;
 };
 
-std::unique_ptr<Hook> make(std::string out_dir, int64_t interval, ReductionConfig reductions) {
+std::unique_ptr<Hook> make(std::string out_dir, int64_t interval, ReductionConfig reductions,
+                           RunLayout layout = RunLayout::original,
+                           Durability durable = Durability::off) {
   HookOptions options;
   options.environment = Environment();
   options.log = null_log();
@@ -43,6 +45,8 @@ std::unique_ptr<Hook> make(std::string out_dir, int64_t interval, ReductionConfi
   options.config.save_all = true;
   options.config.save_config = *SaveConfig::broadcast({.save_interval = interval});
   options.config.reduction_config = std::move(reductions);
+  options.config.layout = layout;
+  options.config.durable = durable;
   return std::move(*Hook::create(std::move(options)));
 }
 
@@ -96,26 +100,30 @@ BENCHMARK_CAPTURE(wants, at_a_step_that_saves_nothing, int64_t{1} << 40);
 BENCHMARK_CAPTURE(wants, at_a_saved_step, int64_t{1});
 
 // From creating the hook to close(): everything is in files at the end.
-void thousand_scalars_in_100_steps(benchmark::State& state) {
-  constexpr int kSteps = 100;
+void thousand_scalars(benchmark::State& state, int steps, RunLayout layout, Durability durable) {
   Folder folder;
   const auto list = names(1000);
   double calling_secs = 0;
   for (auto _ : state) {
-    auto hook = make(folder.next(), 500, ReductionConfig::raw_only());
+    auto hook = make(folder.next(), 500, ReductionConfig::raw_only(), layout, durable);
     const auto begun = std::chrono::steady_clock::now();
-    for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < steps; ++step) {
       require(hook->begin_step());
       for (const std::string& name : list) require(hook->save_scalar(name, step));
     }
     calling_secs += Seconds(std::chrono::steady_clock::now() - begun).count();
     require(hook->close());
   }
-  const double calls = static_cast<double>(state.iterations()) * kSteps * 1000;
+  const double calls = static_cast<double>(state.iterations()) * steps * 1000;
   state.counters["calls_per_s"] = benchmark::Counter(calls, benchmark::Counter::kIsRate);
   state.counters["caller_ns_per_call"] = calling_secs / calls * 1e9;
 }
-BENCHMARK(thousand_scalars_in_100_steps)
+BENCHMARK_CAPTURE(thousand_scalars, in_100_steps, 100, RunLayout::original, Durability::off)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+BENCHMARK_CAPTURE(thousand_scalars, packed_in_3000_steps_durable, 3000, RunLayout::packed,
+                  Durability::close)
     ->Unit(benchmark::kMillisecond)
     ->MeasureProcessCPUTime()
     ->UseRealTime();

@@ -572,9 +572,189 @@ TEST_F(HookTest, an_interrupted_job_goes_on_after_its_last_checkpoint) {
   EXPECT_THAT(steps(), ElementsAre(0, 10, 20, 30));
   EXPECT_EQ(index(30).mode_step, 30);
   std::ofstream(folder + "/checkpoints/metadata.json") << "[{";
-  EXPECT_EQ(make(resumable())->step().step, -1);
-  EXPECT_THAT(log->lines, Contains(HasSubstr("steps start at 0")));
+  EXPECT_EQ(make(resumable())->step().step, 30) << "nothing recorded is written again";
+  EXPECT_THAT(log->lines, Contains(HasSubstr("steps go on with 31")));
   std::filesystem::remove_all(folder);
+}
+
+// A managed job with a folder for its metrics.
+class ManagedJob : public HookTest {
+ protected:
+  ManagedJob() { std::filesystem::remove_all(folder); }
+  ~ManagedJob() override { std::filesystem::remove_all(folder); }
+  HookOptions managed(int64_t interval) const {
+    HookOptions o = saving_every(interval);
+    o.environment = Environment(
+        {{"TRAINING_JOB_NAME", "job"}, {"SAGEMAKER_METRICS_DIRECTORY", folder + "/metrics"}});
+    return o;
+  }
+  std::vector<std::string> metrics() const {
+    std::ifstream in(folder + "/metrics/" + std::to_string(getpid()) + ".json");
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  }
+  const std::string folder = testing::TempDir() + "/smd_managed_" + std::to_string(getpid());
+};
+
+TEST_F(ManagedJob, metrics_are_scalars_by_wish_and_means_of_losses) {
+  auto hook = make(managed(2));
+  const std::vector<std::string> both = {"losses", "metrics"};
+  hook->set_mode(Mode::train);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    ASSERT_TRUE(hook->save_scalar("lr", 0.5, {.sm_metric = true}).ok());
+    ASSERT_TRUE(hook->save_scalar("private", 0.5).ok());
+    ASSERT_TRUE(hook->save("loss", view()).ok());
+    ASSERT_TRUE(hook->save("weight", view()).ok());
+  }
+  hook->set_mode(Mode::eval);
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_tensor("in_two", view(), both).ok());
+  ASSERT_TRUE(hook->close().ok());
+  const auto line = [](const char* name, const char* value, int step) {
+    return std::string(R"({"MetricName": ")") + name + R"(", "Value": )" + value +
+           R"(, "Timestamp": 1600000000.5, "IterationNumber": )" + std::to_string(step) + "}";
+  };
+  EXPECT_THAT(metrics(),
+              ElementsAre(line("loss_TRAIN", "1.5", 0), line("scalar/lr_TRAIN", "0.5", 0),
+                          line("scalar/lr_TRAIN", "0.5", 1), line("loss_TRAIN", "1.5", 2),
+                          line("scalar/lr_TRAIN", "0.5", 2), line("in_two_EVAL", "1.5", 0)));
+  EXPECT_THAT(files(), Not(Contains("training_job_end.ts")));
+}
+
+TEST_F(ManagedJob, a_step_shows_its_metrics_before_the_job_ends) {
+  auto hook = make(managed(1));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_scalar("lr", 1, {.sm_metric = true}).ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  for (int i = 0; metrics().empty() && i < 1'000'000; ++i) ::usleep(10);
+  EXPECT_EQ(metrics().size(), 1u);
+  ASSERT_TRUE(hook->close().ok());
+}
+
+TEST_F(ManagedJob, times_that_the_platform_refuses_are_replaced) {
+  auto hook = make(managed(1));
+  ASSERT_TRUE(hook->begin_step().ok());
+  const double now = clock->unix_secs();
+  ASSERT_TRUE(
+      hook->save_scalar("old", 1, {.sm_metric = true, .wall_secs = now - 14.5 * 86400}).ok());
+  ASSERT_TRUE(hook->save_scalar("new", 1, {.sm_metric = true, .wall_secs = now + 7300}).ok());
+  ASSERT_TRUE(hook->save_scalar("well", 1, {.sm_metric = true, .wall_secs = now - 86400}).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(metrics(), ElementsAre(HasSubstr("1600000000.5"), HasSubstr("1600000000.5"),
+                                     HasSubstr("1599913600.5")));
+  EXPECT_EQ(event(0, "scalar/old").wall_secs, now - 14.5 * 86400) << "the run keeps what was said";
+  EXPECT_THAT(log->lines, Contains(HasSubstr("'scalar/old' is more than 14 days old")));
+}
+
+TEST_F(ManagedJob, numbers_that_json_does_not_know_stay_in_the_run) {
+  auto hook = make(managed(1));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_scalar("bad", std::nan(""), {.sm_metric = true}).ok());
+  ASSERT_TRUE(hook->save_scalar("good", 2, {.sm_metric = true}).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(metrics(), ElementsAre(HasSubstr("scalar/good_GLOBAL")));
+  EXPECT_THAT(names(0), Contains("scalar/bad"));
+  EXPECT_THAT(log->lines, Contains(HasSubstr("'scalar/bad' is NaN")));
+}
+
+TEST_F(ManagedJob, metrics_that_cannot_be_written_harm_nothing) {
+  HookOptions o = managed(1);
+  auto variables = Environment::Variables{{"TRAINING_JOB_NAME", "job"},
+                                          {"SAGEMAKER_METRICS_DIRECTORY", "/proc/nowhere"},
+                                          {"SMDEBUG_STRICT", "1"}};
+  o.environment = Environment(variables);
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    ASSERT_TRUE(hook->save_scalar("lr", 1, {.sm_metric = true}).ok());
+  }
+  EXPECT_TRUE(hook->close().ok());
+  EXPECT_THAT(steps(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(log->lines, Contains(HasSubstr("The metrics file cannot be opened")));
+}
+
+TEST_F(ManagedJob, outside_of_one_there_is_no_metrics_file) {
+  HookOptions o = managed(1);
+  o.environment =
+      Environment(Environment::Variables{{"SAGEMAKER_METRICS_DIRECTORY", folder + "/metrics"}});
+  auto hook = make(std::move(o));
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_scalar("lr", 1, {.sm_metric = true}).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_F(ManagedJob, the_tensorboard_folder_comes_from_the_file_then_from_the_configuration) {
+  std::filesystem::create_directories(folder);
+  const std::string file = folder + "/tensorboard.json";
+  const auto dir = [&](const char* content, std::optional<std::string> own, bool exports,
+                       bool in_job = true) {
+    std::filesystem::remove(file);
+    if (content != nullptr) std::ofstream(file) << content;
+    HookOptions o = options();
+    Environment::Variables variables = {{"TENSORBOARD_CONFIG_FILE_PATH", file}, {"HOME", "/h"}};
+    if (in_job) variables["TRAINING_JOB_NAME"] = "job";
+    o.environment = Environment(variables);
+    o.config.out_dir = "/out";
+    o.config.tensorboard_dir = own;
+    o.config.export_tensorboard = exports;
+    o.storage = storage::memory_storage();
+    return make(std::move(o))->config().tensorboard_dir.value_or("none");
+  };
+  const char* sample = R"({ "LocalPath": "/my/tensorboard/path" })";
+  for (bool in_job : {true, false}) {
+    EXPECT_EQ(dir(sample, std::nullopt, false, in_job), "/my/tensorboard/path");
+    EXPECT_EQ(dir(sample, "/own", true, in_job), "/my/tensorboard/path");
+    EXPECT_EQ(dir(nullptr, "/own", false, in_job), "/own");
+    EXPECT_EQ(dir(nullptr, "~/own", false, in_job), "/h/own");
+    EXPECT_EQ(dir(nullptr, std::nullopt, true, in_job), "/out/tensorboard");
+    EXPECT_EQ(dir(nullptr, std::nullopt, false, in_job), "none");
+  }
+  EXPECT_EQ(dir(R"({"S3OutputPath": "s3://b"})", std::nullopt, false),
+            "/opt/ml/output/tensorboard");
+  EXPECT_EQ(dir("{", "/own", false), "/own");
+  EXPECT_THAT(log->lines, Contains(HasSubstr("TensorBoard configuration cannot be used")));
+}
+
+TEST_F(ManagedJob, a_state_belongs_to_the_step_that_wrote_the_checkpoint) {
+  std::filesystem::create_directories(folder + "/checkpoints");
+  std::ofstream(folder + "/config.json") << R"({"LocalPath": ")" << folder << R"(/checkpoints"})";
+  // Each look takes a millisecond, so the next one is due ten milliseconds later.
+  class SlowClock final : public Clock {
+   public:
+    double unix_secs() const override { return 1600000000; }
+    std::chrono::steady_clock::time_point now() const override {
+      return std::chrono::steady_clock::time_point(std::chrono::milliseconds(calls_++));
+    }
+
+   private:
+    mutable int calls_ = 0;
+  };
+  HookOptions o = saving_every(1);
+  o.clock = std::make_shared<SlowClock>();
+  o.environment =
+      Environment(Environment::Variables{{"CHECKPOINT_CONFIG_FILE_PATH", folder + "/config.json"}});
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    if (i == 5) std::ofstream(folder + "/checkpoints/model") << "x";
+  }
+  std::vector<std::string> problems;
+  const auto state = ResumeFile(folder + "/checkpoints").load(problems);
+  ASSERT_TRUE(state.has_value());
+  EXPECT_EQ(state->latest_step_seen, 5);
+}
+
+TEST_F(ManagedJob, a_checkpoint_configuration_that_makes_no_sense_is_told) {
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/config.json") << "{";
+  HookOptions o = saving_every(1);
+  o.environment =
+      Environment(Environment::Variables{{"CHECKPOINT_CONFIG_FILE_PATH", folder + "/config.json"}});
+  EXPECT_EQ(make(std::move(o))->step().step, -1);
+  EXPECT_THAT(log->lines, Contains(HasSubstr("this job cannot be resumed")));
 }
 
 TEST_F(HookTest, comes_from_a_json_file) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "smd/base/json.h"
+#include "smd/hook/named_folder.h"
 #include "smd/storage/storage.h"
 
 namespace smd {
@@ -12,6 +13,12 @@ namespace {
 
 constexpr std::string_view kFile = "metadata.json";
 constexpr std::string_view kUploaded = "sagemaker-uploaded";
+constexpr int64_t kMostSteps = 1'000'000'000'000;  // file names have room for so many
+
+bool is_no_checkpoint(std::string_view name) {
+  return name == kFile || name.find(kUploaded) != std::string_view::npos ||
+         name.ends_with(".tmp");  // not yet
+}
 
 Json to_json(const ResumeState& state) {
   Json modes = Json::object();
@@ -23,25 +30,39 @@ Json to_json(const ResumeState& state) {
           {"latest-mode-step", std::move(modes)}};
 }
 
+// An entry that another program wrote or changed is used only if its numbers can be true.
 Result<ResumeState> from_json(const Json& json, const std::string& path) {
-  ResumeState state;
+  const auto wrong = [&path](std::string_view what) {
+    return Error{ErrorCode::corrupt, fmt::format("An entry {}: {}", what, path)};
+  };
   const auto number = [&](const char* key) -> std::optional<int64_t> {
     const auto it = json.find(key);
     if (it == json.end() || !it->is_number_integer()) return std::nullopt;
     return it->get<int64_t>();
   };
+  ResumeState state;
   const auto seen = json.is_object() ? number("latest-global-step-seen") : std::nullopt;
-  if (!seen || *seen < 0) {
-    return Error{ErrorCode::corrupt,
-                 fmt::format("An entry has no valid 'latest-global-step-seen': {}", path)};
+  if (!seen || *seen < 0 || *seen >= kMostSteps) {
+    return wrong("has no valid 'latest-global-step-seen'");
   }
   state.latest_step_seen = *seen;
   state.latest_step_saved = number("latest-global-step-saved");
-  state.training_run = number("training-run").value_or(0);
+  if (state.latest_step_saved &&
+      (*state.latest_step_saved < 0 || *state.latest_step_saved > *seen)) {
+    return wrong(fmt::format("has the last saved step {} but has only seen step {}",
+                             *state.latest_step_saved, *seen));
+  }
+  state.training_run = std::max<int64_t>(number("training-run").value_or(0), 0);
   if (const auto modes = json.find("latest-mode-step"); modes != json.end() && modes->is_object()) {
     for (const auto& [name, step] : modes->items()) {
       const auto mode = parse_mode(name);
-      if (mode.ok() && step.is_number_integer()) state.mode_steps[*mode] = step.get<int64_t>();
+      if (!mode.ok() || !step.is_number_integer()) continue;
+      const auto at = step.get<int64_t>();
+      if (at < -1 || at > *seen) {
+        return wrong(
+            fmt::format("has step {} of the mode {} but has only seen step {}", at, name, *seen));
+      }
+      if (at >= 0) state.mode_steps[*mode] = at;  // -1: chosen, but no step yet
     }
   }
   return state;
@@ -63,7 +84,8 @@ Result<Json> read_entries(storage::Storage& folder) {
 
 }  // namespace
 
-ResumeFile::ResumeFile(std::string folder) : folder_(std::move(folder)), seen_(look()) {}
+ResumeFile::ResumeFile(std::string folder)
+    : folder_(std::move(folder)), seen_(look()), watch_(folder_) {}
 
 std::vector<ResumeFile::Entry> ResumeFile::look() const {
   std::vector<Entry> entries;
@@ -71,22 +93,38 @@ std::vector<ResumeFile::Entry> ResumeFile::look() const {
   if (!files.ok()) return entries;
   for (const auto& file : *files) {
     const std::string_view name = std::string_view(file.path).substr(file.path.rfind('/') + 1);
-    if (name == kFile || name.find(kUploaded) != std::string_view::npos) continue;
+    if (is_no_checkpoint(name)) continue;
     entries.emplace_back(file.path, file.size_bytes, file.mtime_ns);
   }
   return entries;
 }
 
-Result<std::optional<ResumeState>> ResumeFile::load() const {
-  const auto folder = storage::local_storage(folder_);
-  SMD_TRY(const Json entries, read_entries(*folder));
+std::optional<ResumeState> ResumeFile::load(std::vector<std::string>& problems) const {
+  const auto entries = read_entries(*storage::local_storage(folder_));
   std::optional<ResumeState> best;
-  for (const Json& entry : entries) {
-    SMD_TRY(ResumeState state, from_json(entry, fmt::format("{}/{}", folder_, kFile)));
-    if (!best || state.latest_step_seen >= best->latest_step_seen) best = std::move(state);
+  if (!entries.ok()) {
+    problems.push_back(entries.error().message);
+    return best;
+  }
+  for (const Json& entry : *entries) {
+    auto state = from_json(entry, fmt::format("{}/{}", folder_, kFile));
+    if (!state.ok()) {
+      problems.push_back(std::move(state.error().message));
+    } else if (!best || state->latest_step_seen >= best->latest_step_seen) {
+      best = std::move(*state);
+    }
   }
   return best;
 }
+
+Result<std::optional<ResumeState>> ResumeFile::load() const {
+  std::vector<std::string> problems;
+  auto state = load(problems);
+  if (!state && !problems.empty()) return Error{ErrorCode::corrupt, problems.front()};
+  return state;
+}
+
+bool ResumeFile::stirred() { return watch_.changed(is_no_checkpoint); }
 
 bool ResumeFile::has_new_checkpoint() {
   std::vector<Entry> now = look();
@@ -105,25 +143,18 @@ Status ResumeFile::append(const ResumeState& state) const {
   return {};
 }
 
-Status ResumeFile::update(const ResumeState& state) {
+Result<bool> ResumeFile::update(const ResumeState& state) {
+  watch_.enter();
   std::vector<Entry> now = look();
-  if (now.empty() || now == seen_) return {};
+  if (now.empty() || now == seen_) return false;
   SMD_RETURN_IF_ERROR(append(state));
   seen_ = std::move(now);
-  return {};
+  return true;
 }
 
-std::optional<std::string> checkpoint_folder(const std::string& config_path) {
-  const size_t slash = config_path.rfind('/');
-  const std::string parent = slash == std::string::npos ? "." : config_path.substr(0, slash);
-  const auto bytes =
-      storage::read_all(*storage::local_storage(parent), config_path.substr(slash + 1));
-  if (!bytes.ok()) return std::nullopt;
-  const auto json = parse_json(as_text(*bytes), config_path);
-  if (!json.ok() || !json->is_object() || !json->contains("LocalPath")) return std::nullopt;
-  const Json& path = (*json)["LocalPath"];
-  if (!path.is_string()) return std::nullopt;
-  return path.get<std::string>();
+Result<std::optional<std::string>> checkpoint_folder(const std::string& config_path) {
+  SMD_TRY(auto named, read_named_folder(config_path));
+  return named ? std::move(named->folder) : std::optional<std::string>();
 }
 
 }  // namespace smd

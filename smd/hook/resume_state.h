@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "smd/base/result.h"
+#include "smd/hook/folder_watch.h"
 #include "smd/types/step.h"
 
 namespace smd {
@@ -29,16 +30,23 @@ class ResumeFile final {
   // `folder` holds the checkpoints. Remembers which files are there now.
   explicit ResumeFile(std::string folder);
 
-  // The entry that went furthest; nullopt: there is none. corrupt: the file cannot be used.
+  // The entry that went furthest among those that make sense; nullopt: there is none. `problems`
+  // gets full sentences about what does not.
+  std::optional<ResumeState> load(std::vector<std::string>& problems) const;
+  // The same; corrupt: the file makes no sense.
   Result<std::optional<ResumeState>> load() const;
+
+  // True at the first call after a checkpoint file was written, renamed or removed, wherever the
+  // kernel tells of that. Costs one system call.
+  bool stirred();
 
   // True if the checkpoint files have changed since the last look; this is the last look now.
   bool has_new_checkpoint();
   // Appends `state`.
   Status append(const ResumeState& state) const;
-  // Appends `state` if there is a new checkpoint. After an error the checkpoint still counts as
-  // new.
-  Status update(const ResumeState& state);
+  // Appends `state` if there is a new checkpoint, and says whether there was one. After an error
+  // the checkpoint still counts as new.
+  Result<bool> update(const ResumeState& state);
 
  private:
   using Entry = std::tuple<std::string, int64_t, int64_t>;  // path, size, mtime_ns
@@ -46,10 +54,11 @@ class ResumeFile final {
 
   const std::string folder_;
   std::vector<Entry> seen_;
+  FolderWatch watch_;
 };
 
-// The folder named by a checkpoint configuration file ({"LocalPath": folder}); nullopt: no such
-// file or key, which means that the job is not resumable.
-std::optional<std::string> checkpoint_folder(const std::string& config_path);
+// The folder named by a checkpoint configuration file; nullopt: no such file or key, which means
+// that the job is not resumable.
+Result<std::optional<std::string>> checkpoint_folder(const std::string& config_path);
 
 }  // namespace smd

@@ -77,12 +77,48 @@ TEST_F(ResumeFileTest, a_broken_file_is_reported_and_then_replaced) {
   ASSERT_TRUE(file.update(state).ok());
 }
 
+TEST_F(ResumeFileTest, entries_that_cannot_be_true_are_passed_over) {
+  const std::string good = R"({"training-run": 2, "latest-global-step-saved": 3,
+    "latest-global-step-seen": 5, "latest-mode-step": {"TRAIN": 4, "EVAL": -1}})";
+  for (const char* bad : {
+           R"({"latest-global-step-seen": 1000000000000})",
+           R"({"latest-global-step-seen": -2})",
+           R"({"latest-global-step-seen": "9"})",
+           R"({"latest-global-step-seen": 9, "latest-global-step-saved": 10})",
+           R"({"latest-global-step-seen": 9, "latest-mode-step": {"TRAIN": 10}})",
+           R"({"latest-global-step-seen": 9, "latest-mode-step": {"TRAIN": -7}})",
+           "7",
+           "null",
+       }) {
+    write("metadata.json", "[" + std::string(bad) + ", " + good + "]");
+    std::vector<std::string> problems;
+    const auto loaded = ResumeFile(folder).load(problems);
+    ASSERT_TRUE(loaded.has_value()) << bad;
+    EXPECT_EQ(loaded->latest_step_seen, 5) << bad;
+    EXPECT_EQ(loaded->mode_steps, (std::map<Mode, Step>{{Mode::train, 4}})) << bad;
+    EXPECT_EQ(problems.size(), 1u) << bad;
+  }
+}
+
+TEST_F(ResumeFileTest, a_checkpoint_is_noticed_when_it_is_written) {
+  ResumeFile file(folder);
+  EXPECT_FALSE(file.stirred());
+  write("model.pt", "abc");
+  EXPECT_TRUE(file.stirred());
+  ASSERT_TRUE(file.update(state).ok());
+  EXPECT_FALSE(file.stirred()) << "its own file is no checkpoint";
+  write("model.pt.sagemaker-uploaded", "");
+  EXPECT_FALSE(file.stirred());
+}
+
 TEST_F(ResumeFileTest, the_configuration_names_the_folder) {
   write("config.json", R"({"LocalPath": "/my/checkpoints"})");
-  EXPECT_EQ(checkpoint_folder(folder + "/config.json"), "/my/checkpoints");
+  EXPECT_EQ(*checkpoint_folder(folder + "/config.json"), "/my/checkpoints");
   write("other.json", "{}");
-  EXPECT_FALSE(checkpoint_folder(folder + "/other.json").has_value());
-  EXPECT_FALSE(checkpoint_folder(folder + "/missing.json").has_value());
+  EXPECT_FALSE(checkpoint_folder(folder + "/other.json")->has_value());
+  EXPECT_FALSE(checkpoint_folder(folder + "/missing.json")->has_value());
+  write("broken.json", "{");
+  EXPECT_FALSE(checkpoint_folder(folder + "/broken.json").ok());
 }
 
 }  // namespace

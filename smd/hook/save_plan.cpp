@@ -81,7 +81,8 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
     }
     resolve_configs(*collection, options, warnings);
     const ReductionConfig& wanted = *collection->reduction_config();
-    if (wanted.saves_nothing()) {
+    const bool histogram = options.shows_histograms && collection->save_histogram();
+    if (wanted.saves_nothing() && !histogram) {
       warnings.push_back(fmt::format(
           "The reduction config of the collection '{}' saves nothing: no raw tensors, shapes or "
           "reductions.",
@@ -91,6 +92,9 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
                              .save = *collection->save_config(),
                              .action = {.raw = wanted.save_raw_tensor(),
                                         .shape = wanted.save_shape(),
+                                        .metric = is_metric_collection(name),
+                                        .scalar = is_scalar_collection(name),
+                                        .histogram_of = histogram ? std::string_view(name) : "",
                                         .reductions = wanted.set()},
                              .custom = custom,
                              .training_only = is_training_collection(name)});
@@ -152,6 +156,22 @@ bool SavePlan::is_active(std::string_view collection) const {
   return false;
 }
 
+void Action::merge(const Action& other) {
+  raw = raw || other.raw;
+  shape = shape || other.shape;
+  metric = metric || other.metric;
+  scalar = scalar || other.scalar;
+  // The first one, but a collection of everything only if there is no other.
+  const auto is_catch_all = [](std::string_view name) {
+    return name == collection_keys::kAll || name == collection_keys::kDefault;
+  };
+  if (histogram_of.empty() || (is_catch_all(histogram_of) && !other.histogram_of.empty() &&
+                               !is_catch_all(other.histogram_of))) {
+    histogram_of = other.histogram_of;
+  }
+  reductions.merge(other.reductions);
+}
+
 const Action& SavePlan::wanted(std::string_view name) {
   const NameMatch& match = matcher_->match(name);
   if (matcher_->generation() != generation_) {
@@ -166,9 +186,7 @@ const Action& SavePlan::wanted(std::string_view name) {
     for (uint32_t index : match.collections) {
       if (active_[index] == 0) continue;
       const Action& action = entries_[index].action;
-      answer->raw = answer->raw || action.raw;
-      answer->shape = answer->shape || action.shape;
-      answer->reductions.merge(action.reductions);
+      answer->merge(action);
     }
   }
   return *answer;

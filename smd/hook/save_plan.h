@@ -26,6 +26,7 @@ struct SavePlanOptions {
   std::vector<std::string> custom_collections;
   std::vector<std::string> raw_only_collections;
   std::vector<std::string> builtin_collections;  // may be empty: an adapter fills them
+  bool shows_histograms = false;                 // somebody looks at them
   SaveConfig save_config;
   ReductionConfig reduction_config = ReductionConfig::raw_only();
 };
@@ -34,9 +35,14 @@ struct SavePlanOptions {
 struct Action {
   bool raw = false;
   bool shape = false;
+  bool metric = false;  // its mean is a metric of the job, if anything of it is saved
+  bool scalar = false;  // a single number of it is shown as a curve, if anything of it is saved
+  std::string_view histogram_of;  // the collection that shows a histogram of it; empty: none
   ReductionSet reductions;
 
-  bool empty() const { return !raw && !shape && reductions.empty(); }
+  // What either of them wants.
+  void merge(const Action& other);
+  bool empty() const { return !raw && !shape && reductions.empty() && histogram_of.empty(); }
 };
 
 class SavePlan final {

@@ -4,7 +4,7 @@
 
 namespace smd {
 
-bool ScalarBoard::set(std::string_view name, const Number& value, double wall_secs) {
+bool ScalarBoard::set(std::string_view name, const Number& value, const Meaning& meaning) {
   auto it = index_.find(name);
   const bool added = it == index_.end();
   if (added) {
@@ -14,7 +14,8 @@ bool ScalarBoard::set(std::string_view name, const Number& value, double wall_se
   }
   Scalar& scalar = scalars_[it->second];
   scalar.value = value;
-  scalar.wall_secs = wall_secs;
+  scalar.wall_secs = meaning.wall_secs;
+  scalar.is_metric = meaning.is_metric;
   if (pending_[it->second] == 0) {
     pending_[it->second] = 1;
     current_.push_back(it->second);

@@ -21,10 +21,15 @@ class ScalarBoard final {
     std::string name;  // with the prefix "scalar/"
     Number value;
     double wall_secs = 0;
+    bool is_metric = false;  // of the job, for the platform that runs it
   };
 
   // True if the name was never seen before. `name` is without the prefix.
-  bool set(std::string_view name, const Number& value, double wall_secs);
+  struct Meaning {
+    double wall_secs = 0;
+    bool is_metric = false;
+  };
+  bool set(std::string_view name, const Number& value, const Meaning& meaning);
   bool knows(std::string_view name) const { return index_.find(name) != index_.end(); }
   bool empty() const { return current_.empty(); }
 

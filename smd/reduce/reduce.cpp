@@ -1,8 +1,10 @@
 #include "smd/reduce/reduce.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "smd/reduce/internal/element_reader.h"
+#include "smd/reduce/internal/histogram_counter.h"
 #include "smd/reduce/internal/median.h"
 #include "smd/reduce/internal/pass.h"
 #include "smd/reduce/internal/reduce_with.h"
@@ -32,11 +34,16 @@ PassOptions plan(DType dtype, const ReductionRequest& request) {
   return options;
 }
 
+// Also feeds `histogram`, if there is one.
 template <typename T>
-Pass<T> run(const Kernels& kernels, const TensorView& tensor, const PassOptions& options) {
+Pass<T> run(const Kernels& kernels, const TensorView& tensor, const PassOptions& options,
+            HistogramCounter* histogram = nullptr) {
   Pass<T> pass(kernels, options);
   ElementReader<T> elements(kernels, tensor, options.exponent);
-  for (auto block = elements.next(); !block.empty(); block = elements.next()) pass.add(block);
+  for (auto block = elements.next(); !block.empty(); block = elements.next()) {
+    pass.add(block);
+    if (histogram != nullptr) histogram->add(block);
+  }
   return pass;
 }
 
@@ -51,8 +58,8 @@ void take_sums(const Totals& from, Totals& to) {
 
 template <typename T>
 TotalsPair fused(const Kernels& kernels, const TensorView& tensor, PassOptions options,
-                 ReductionResult& out) {
-  const Pass<T> pass = run<T>(kernels, tensor, options);
+                 HistogramCounter* histogram, ReductionResult& out) {
+  const Pass<T> pass = run<T>(kernels, tensor, options, histogram);
   out.nan_count = pass.special().nan;
   out.inf_count = pass.special().inf;
   out.zero_count = pass.special().zero;
@@ -91,19 +98,25 @@ Status reduce_with(const Kernels& kernels, const TensorView& tensor,
                    const ReductionRequest& request, ReductionResult& out) {
   out.values.clear();
   out.nan_count = out.inf_count = out.zero_count = 0;
+  out.histogram.count = out.histogram.finite_count = 0;
+  out.histogram.limits.clear();
+  out.histogram.counts.clear();
   SMD_RETURN_IF_ERROR(check(tensor));
   if (tensor.size() == 0) return {};
 
   const PassOptions options = plan(tensor.dtype, request);
+  std::optional<HistogramCounter> histogram;
+  if (request.histogram) histogram.emplace(kernels);
   TotalsPair totals;
   for_computing_type(tensor.dtype, [&]<typename T>(std::type_identity<T>) {
-    totals = fused<T>(kernels, tensor, options, out);
+    totals = fused<T>(kernels, tensor, options, histogram ? &*histogram : nullptr, out);
     add_medians<T>(kernels, tensor, options, totals);
   });
   request.reductions.for_each([&](Reduction r) {
     if (!applies(r, tensor.dtype)) return;
     out.values.emplace_back(r, r.kind().finish(r.abs() ? totals.abs : totals.plain));
   });
+  if (histogram) histogram->finish(out.histogram);
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "smd/base/result.h"
+#include "smd/reduce/histogram.h"
 #include "smd/reduce/number.h"
 #include "smd/reduce/reduction.h"
 #include "smd/tensor/tensor_view.h"
@@ -18,6 +19,8 @@ struct ReductionRequest {
   ReductionSet reductions;
   // Also count NaNs, infinities and zeros.
   bool count_special = false;
+  // Also count elements by bucket.
+  bool histogram = false;
 };
 
 struct ReductionResult {
@@ -26,6 +29,7 @@ struct ReductionResult {
   int64_t nan_count = 0;
   int64_t inf_count = 0;
   int64_t zero_count = 0;
+  Histogram histogram;  // of complex numbers' absolute values; empty unless asked for
 
   const Number* find(Reduction r) const;
 };

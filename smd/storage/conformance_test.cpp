@@ -131,6 +131,40 @@ TEST_P(StorageConformance, a_growing_file_is_seen_at_once_or_refused) {
   EXPECT_EQ(storage->append("../out").error().code, ErrorCode::invalid_argument);
 }
 
+TEST_P(StorageConformance,
+       a_file_is_replaced_by_whoever_knows_its_version_or_versions_are_refused) {
+  constexpr uint64_t kMost = 100;
+  EXPECT_FALSE(storage->read_version("v/x", "", kMost).ok());
+  const auto made = storage->replace("v/x", as_bytes("1"), "");
+  if (!made.ok()) {
+    EXPECT_EQ(made.error().code, ErrorCode::unsupported);
+    EXPECT_EQ(storage->read_version("v/x", "", kMost).error().code, ErrorCode::unsupported);
+    EXPECT_EQ(paths(""), Strings{});
+    return;
+  }
+  EXPECT_EQ(storage->read_version("nothing", "", kMost).error().code, ErrorCode::not_found);
+  ASSERT_TRUE(*made);
+  EXPECT_EQ(text("v/x"), "1");
+  EXPECT_FALSE(*storage->replace("v/x", as_bytes("other"), "")) << "there is one";
+  const auto second = storage->replace("v/x", as_bytes("2"), **made);
+  ASSERT_TRUE(second.ok() && *second);
+  EXPECT_NE(**second, **made);
+  EXPECT_FALSE(*storage->replace("v/x", as_bytes("late"), **made)) << "an old version";
+  EXPECT_FALSE(*storage->replace("v/y", as_bytes("late"), **made)) << "there is none";
+  EXPECT_EQ(text("v/x"), "2");
+  const auto read = storage->read_version("v/x", **made, kMost);
+  ASSERT_TRUE(read.ok() && *read);
+  EXPECT_EQ(as_text((*read)->content), "2");
+  EXPECT_EQ((*read)->version, **second);
+  EXPECT_FALSE(*storage->read_version("v/x", **second, kMost)) << "nothing has changed";
+  ASSERT_TRUE(storage->put("v/x", as_bytes("three"), Put::always, {}).ok());
+  EXPECT_FALSE(*storage->replace("v/x", as_bytes("late"), **second));
+  EXPECT_EQ(as_text((*storage->read_version("v/x", **second, kMost))->content), "three");
+  EXPECT_EQ(storage->read_version("v/x", "", 4).error().code, ErrorCode::corrupt);
+  ASSERT_TRUE(storage->put("v/empty", {}, Put::always, {}).ok());
+  EXPECT_TRUE((*storage->read_version("v/empty", "", kMost))->content.empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(Local, StorageConformance, testing::Values(&make_local));
 INSTANTIATE_TEST_SUITE_P(Memory, StorageConformance, testing::Values(&memory_storage));
 INSTANTIATE_TEST_SUITE_P(S3, StorageConformance, testing::ValuesIn(servers()));

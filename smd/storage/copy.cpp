@@ -25,7 +25,7 @@ Result<uint64_t> copy_file(Storage& from, Storage& to, std::string_view path) {
 
 int arrival_rank(std::string_view path) {
   if (path.find('/') == std::string_view::npos || path.starts_with(".smdebug/ended/")) return 2;
-  return path.starts_with("index/") ? 1 : 0;
+  return path.starts_with("index/") || path.starts_with("v2/note/") ? 1 : 0;
 }
 
 }  // namespace smd::storage

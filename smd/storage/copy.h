@@ -14,8 +14,8 @@ namespace smd::storage {
 Result<uint64_t> copy_file(Storage& from, Storage& to, std::string_view path);
 
 // A file must arrive after those of a smaller rank: 0 data, 1 the indexes that name places in the
-// data, 2 the marks that say that everything is there (all files outside of folders, and those of
-// the workers that have ended).
+// data and notes that follow it, 2 the marks that say that everything is there (all files outside
+// of folders, and those of the workers that have ended).
 int arrival_rank(std::string_view path);
 inline constexpr int kLastArrivalRank = 2;
 

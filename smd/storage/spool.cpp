@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "smd/base/signals_blocked.h"
@@ -28,6 +29,7 @@ struct Spool::Shared {
     std::string path;
     uint64_t bytes = 0;  // held for it in the directory
     bool removal = false;
+    bool again = false;  // a part of it may be done
   };
 
   Shared(SpoolOptions o, std::shared_ptr<Storage> r, SpoolDirectory d)
@@ -51,6 +53,7 @@ struct Spool::Shared {
   uint64_t first_number = 0;               // of jobs.front()
   std::map<std::string, uint64_t> latest;  // path → number of its last job
   uint64_t held_bytes = 0;                 // of jobs and of files that are being written
+  int64_t growing = 0;                     // files that are open
   std::optional<Error> new_error;
   std::string last_message;
   bool failing = false;  // since the last file that was sent
@@ -68,6 +71,13 @@ struct Spool::Shared {
           std::exchange(jobs[std::exchange(known->second, number) - first_number].bytes, 0);
     }
     jobs.push_back(std::move(job));
+  }
+
+  bool delivers(std::string_view path) const {
+    return options.delivery && options.delivery->takes(path);
+  }
+  std::string owner_of(std::string_view path) const {
+    return options.delivery ? options.delivery->owner_of(path) : std::string();
   }
 
   // Needs the mutex. The file that waits under this name; nullptr: none does.
@@ -148,6 +158,65 @@ class Spool::File final : public WriteFile {
   bool committed_ = false;
 };
 
+// A file of the directory that grows; queued when it is complete, or when its writer gave it up:
+// the delivery knows how far it can be used.
+class Spool::GrowingFile final : public AppendFile {
+ public:
+  GrowingFile(std::shared_ptr<Shared> shared, std::string path, std::unique_ptr<AppendFile> file)
+      : shared_(std::move(shared)),
+        path_(std::move(path)),
+        sent_(shared_->delivers(path_)),
+        file_(std::move(file)) {
+    std::lock_guard lock(shared_->mutex);
+    ++shared_->growing;
+  }
+  ~GrowingFile() override {
+    if (!finished_) (void)finish();
+  }
+
+  Status append(std::span<const ByteSpan> pieces) override {
+    uint64_t bytes = 0;
+    for (const ByteSpan piece : pieces) bytes += piece.size();
+    if (!shared_->reserve(bytes)) return shared_->full();
+    Status status = file_->append(pieces);
+    if (status.ok()) {
+      bytes_ += bytes;
+    } else {
+      shared_->release(bytes);
+    }
+    return status;
+  }
+  void truncate(uint64_t size_bytes) override {
+    file_->truncate(size_bytes);
+    if (size_bytes >= bytes_) return;
+    shared_->release(bytes_ - size_bytes);
+    bytes_ = size_bytes;
+  }
+  Status sync() override { return file_->sync(); }
+  uint64_t size() const override { return file_->size(); }
+  Status finish() override {
+    if (std::exchange(finished_, true)) return {};
+    std::lock_guard lock(shared_->mutex);
+    --shared_->growing;
+    if (!sent_) {  // goes with the file that it belongs to
+      shared_->held_bytes -= bytes_;
+      return {};
+    }
+    shared_->enqueue({.path = path_, .bytes = bytes_});
+    shared_->start(shared_);
+    shared_->changed.notify_all();
+    return {};
+  }
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+  const std::string path_;
+  const bool sent_;
+  const std::unique_ptr<AppendFile> file_;
+  uint64_t bytes_ = 0;
+  bool finished_ = false;
+};
+
 Spool::Spool(std::string directory, std::shared_ptr<Shared> shared)
     : directory_(std::move(directory)), shared_(std::move(shared)) {}
 
@@ -164,10 +233,17 @@ Result<std::shared_ptr<Spool>> Spool::open(std::shared_ptr<Storage> remote, Spoo
     std::lock_guard lock(shared->mutex);
     // First of all: an index that was to go must not point into data that is new.
     for (const FileInfo& file : removed) shared->enqueue({.path = file.path, .removal = true});
+    std::set<std::string_view> names;
+    for (const FileInfo& file : left) names.insert(file.path);
     for (const FileInfo& file : left) {
+      if (const std::string owner = shared->owner_of(file.path); !owner.empty()) {
+        // What it belonged to has arrived.
+        if (!names.contains(owner)) (void)shared->local->remove(file.path);
+        continue;
+      }
       const auto bytes = static_cast<uint64_t>(file.size_bytes);
       shared->held_bytes += bytes;
-      shared->enqueue({.path = file.path, .bytes = bytes});
+      shared->enqueue({.path = file.path, .bytes = bytes, .again = true});
     }
     if (!shared->jobs.empty()) shared->start(shared);
   }
@@ -202,10 +278,15 @@ void Spool::run(std::shared_ptr<Shared> shared) {
       lock.unlock();
       if (job.removal) {
         done = shared->remote->remove(job.path);
-      } else if (auto sent = copy_file(*shared->local, *shared->remote, job.path); !sent.ok()) {
-        done = std::move(sent.error());
+      } else {
+        const auto sent =
+            shared->delivers(job.path)
+                ? shared->options.delivery->deliver(*shared->local, job.path, {.again = job.again})
+                : copy_file(*shared->local, *shared->remote, job.path);
+        if (!sent.ok()) done = sent.error();
       }
       lock.lock();
+      if (!done.ok()) shared->jobs.front().again = true;
     }
     if (!done.ok() && matters()) {
       const bool vanished = done.error().code == ErrorCode::not_found && !job.removal &&
@@ -251,6 +332,18 @@ Spool::Pending Spool::pending() const {
   return pending;
 }
 
+std::vector<std::string> Spool::waiting(std::string_view folder) const {
+  std::vector<std::string> paths;
+  if (!guard_.in_owner()) return paths;
+  const std::string prefix = std::string(folder) + "/";
+  std::lock_guard lock(shared_->mutex);
+  for (auto it = shared_->latest.lower_bound(prefix);
+       it != shared_->latest.end() && it->first.starts_with(prefix); ++it) {
+    if (!shared_->jobs[it->second - shared_->first_number].removal) paths.push_back(it->first);
+  }
+  return paths;
+}
+
 std::optional<Error> Spool::take_error() {
   if (!shared_->has_new_error.exchange(false) || !guard_.in_owner()) return std::nullopt;
   std::lock_guard lock(shared_->mutex);
@@ -288,7 +381,7 @@ void Spool::stop() {
         shared_->changed.wait_for(lock, kFarewell, [&] { return shared_->finished; });
     if (!ended) return;  // the thread keeps the directory, until the process ends
   }
-  shared_->directory.release(shared_->jobs.empty());
+  shared_->directory.release(shared_->jobs.empty() && shared_->growing == 0);
 }
 
 Status Spool::close() {
@@ -312,6 +405,16 @@ Result<std::unique_ptr<WriteFile>> Spool::create(std::string_view path,
   shared_->release(1);
   return std::unique_ptr<WriteFile>(
       std::make_unique<File>(shared_, std::string(path), std::move(file)));
+}
+
+Result<std::unique_ptr<AppendFile>> Spool::append(std::string_view path) {
+  SMD_RETURN_IF_ERROR(check_owner());
+  if (!shared_->delivers(path) && shared_->owner_of(path).empty()) return Storage::append(path);
+  if (!shared_->reserve(1)) return shared_->full();
+  shared_->release(1);
+  SMD_TRY(auto file, shared_->local->append(path));
+  return std::unique_ptr<AppendFile>(
+      std::make_unique<GrowingFile>(shared_, std::string(path), std::move(file)));
 }
 
 Result<bool> Spool::put(std::string_view path, ByteSpan content, Put when,

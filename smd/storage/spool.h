@@ -14,9 +14,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "smd/base/fork_guard.h"
 #include "smd/base/result.h"
+#include "smd/storage/delivery.h"
 #include "smd/storage/interrupt.h"
 #include "smd/storage/retry.h"
 #include "smd/storage/storage.h"
@@ -29,6 +31,8 @@ struct SpoolOptions {
   std::chrono::milliseconds drain_timeout{60'000};
   RetryLimits retry{.first = std::chrono::milliseconds(200),
                     .longest = std::chrono::milliseconds(30'000)};
+  // For files that are not just copied. Empty: all are.
+  std::shared_ptr<Delivery> delivery = nullptr;
   // Set when the spool closes; ends what the destination is doing.
   std::shared_ptr<Interrupt> interrupt = std::make_shared<Interrupt>();
 };
@@ -51,6 +55,8 @@ class Spool final : public Storage {
   Pending pending() const;
   // Where the files that wait are.
   const std::string& directory() const { return directory_; }
+  // Names of the files below a folder that wait to be sent.
+  std::vector<std::string> waiting(std::string_view folder) const;
   // Why sending fails, once until it works again.
   std::optional<Error> take_error();
 
@@ -63,6 +69,9 @@ class Spool final : public Storage {
   std::string name() const override;
   Result<std::unique_ptr<WriteFile>> create(std::string_view path,
                                             const CreateOptions& options) override;
+  // Only for files that the delivery takes, and those that belong to them. They are sent when they
+  // are complete; what a killed process has appended is sent as the delivery finds it.
+  Result<std::unique_ptr<AppendFile>> append(std::string_view path) override;
   Result<bool> put(std::string_view path, ByteSpan content, Put when,
                    const CreateOptions& options) override;
   Result<std::unique_ptr<ReadFile>> open(std::string_view path) override;
@@ -76,6 +85,7 @@ class Spool final : public Storage {
  private:
   struct Shared;  // lives as long as either thread needs it
   class File;
+  class GrowingFile;
   Spool(std::string directory, std::shared_ptr<Shared> shared);
   static void run(std::shared_ptr<Shared> shared);
   Status check_owner() const;

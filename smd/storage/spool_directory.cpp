@@ -76,6 +76,24 @@ SpoolDirectory SpoolDirectory::try_lock(const std::string& path, std::string_vie
   return found;
 }
 
+Result<std::optional<SpoolDirectory>> SpoolDirectory::lock_files(const std::string& folder) {
+  std::error_code error;
+  const fs::path files = fs::weakly_canonical(folder, error);
+  std::optional<SpoolDirectory> none;
+  if (error || files.filename() != "files") return none;
+  const std::string path = files.parent_path().string();
+  SpoolDirectory found(
+      path, ::open(fmt::format("{}/{}", path, kDestination).c_str(), O_RDWR | O_CLOEXEC));
+  if (found.lock_ < 0) return none;
+  if (::flock(found.lock_, LOCK_EX | LOCK_NB) != 0) {
+    return Error{ErrorCode::closed,
+                 fmt::format("A process that is still running sends these files itself; wait until "
+                             "it has ended: {}",
+                             folder)};
+  }
+  return std::optional(std::move(found));
+}
+
 void SpoolDirectory::take_files_of(SpoolDirectory& other) const {
   std::error_code error;
   std::vector<fs::path> moved;

@@ -6,6 +6,7 @@
 // The lock ends with the process, so what a killed process left behind can be told from what a
 // living one uses.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,9 @@ class SpoolDirectory final {
   // A directory for this destination that nobody uses, with all files that others left behind for
   // it; else a new one.
   static Result<SpoolDirectory> claim(const std::string& root, const std::string& destination);
+  // The one whose files lie in this folder; nullopt: the folder is something else. closed: a living
+  // process uses it.
+  static Result<std::optional<SpoolDirectory>> lock_files(const std::string& folder);
   // Gives the lock up; the files stay.
   ~SpoolDirectory();
   SpoolDirectory(SpoolDirectory&& other) noexcept;

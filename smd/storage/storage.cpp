@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "smd/storage/backends/s3.h"
+#include "smd/storage/internal/too_large.h"
 
 namespace smd::storage {
 
@@ -14,13 +15,27 @@ Result<std::unique_ptr<AppendFile>> Storage::append(std::string_view path) {
                fmt::format("Files in {} appear whole and cannot grow: {}", name(), path)};
 }
 
+namespace {
+Error no_versions(const Storage& storage, std::string_view path) {
+  return {ErrorCode::unsupported,
+          fmt::format("{} cannot tell whether a file has changed: {}", storage.name(), path)};
+}
+}  // namespace
+
+Result<std::optional<VersionedFile>> Storage::read_version(std::string_view path, std::string_view,
+                                                           uint64_t) {
+  return no_versions(*this, path);
+}
+
+Result<std::optional<std::string>> Storage::replace(std::string_view path, ByteSpan,
+                                                    std::string_view) {
+  return no_versions(*this, path);
+}
+
 Result<Bytes> read_all(Storage& storage, std::string_view path, uint64_t most_bytes) {
   SMD_TRY(auto file, storage.open(path));
   SMD_TRY(const uint64_t size, file->size());
-  if (size > most_bytes) {
-    return Error{ErrorCode::corrupt,
-                 fmt::format("The file has {} bytes, more than any of its kind: {}", size, path)};
-  }
+  if (size > most_bytes) return too_large(size, path);
   Bytes bytes;
   try {
     bytes.resize(size);

@@ -51,6 +51,9 @@ class AppendFile {
   virtual Status sync() = 0;
   // Bytes appended and not taken back.
   virtual uint64_t size() const = 0;
+  // The file is complete: nothing is appended any more. Places whose files have to appear whole
+  // elsewhere send it now.
+  virtual Status finish() { return {}; }
 };
 
 class ReadFile {
@@ -62,6 +65,12 @@ class ReadFile {
 };
 
 enum class Put { always, if_absent };
+
+// A file and the text that names this state of it: every change gives it another one.
+struct VersionedFile {
+  Bytes content;
+  std::string version;
+};
 
 struct CreateOptions {
   // The file is on stable storage before commit() returns.
@@ -91,6 +100,16 @@ class Storage {
   // A folder that does not exist has no files.
   virtual Result<std::vector<FileInfo>> list(std::string_view folder,
                                              std::string_view start_after) = 0;
+  // The whole file, of at most `most_bytes`, and its version. nullopt: it still has the version
+  // `known`, if one is given. not_found if there is no such file. unsupported, here and below: this
+  // place knows no versions.
+  virtual Result<std::optional<VersionedFile>> read_version(std::string_view path,
+                                                            std::string_view known,
+                                                            uint64_t most_bytes);
+  // Replaces the file if it still has this version; an empty one says that there must be no file.
+  // The new version; nullopt: somebody else was faster, and nothing has changed.
+  virtual Result<std::optional<std::string>> replace(std::string_view path, ByteSpan content,
+                                                     std::string_view version);
   // Removing what is not there is a success.
   virtual Status remove(std::string_view path) = 0;
   // Everything committed so far is on stable storage when this returns.

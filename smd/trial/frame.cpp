@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "smd/base/nearest.h"
+#include "smd/trial/internal/single_number.h"
 
 namespace smd {
 namespace {
@@ -14,15 +15,6 @@ constexpr std::string_view kValue = "value";
 constexpr size_t kMostNumbers = size_t{1} << 20;
 // Steps alternate between few layouts, if they do not all share one.
 constexpr size_t kMostPlans = 64;
-
-// Records of a single number are not longer, whatever their name and up to rank 8: the name stands
-// in the record once, and once more for each dimension.
-uint64_t most_bytes_of_single(std::string_view name) {
-  constexpr uint64_t kRest = 256;
-  constexpr uint64_t kNames = 9;
-  constexpr uint64_t kDimension = 16;
-  return kRest + kNames * (name.size() + kDimension);
-}
 
 std::vector<std::string> all_of(const NameList& names) {
   std::vector<std::string> out;
@@ -172,8 +164,8 @@ FrameReader::Plan FrameReader::make_plan(const Layout& layout) const {
         row.missing.push_back(c);
       }
     }
-    if (row.raw != kNone &&
-        entries[row.raw].length <= most_bytes_of_single(frame_.tensor_names_[row.tensor])) {
+    if (row.raw != kNone && entries[row.raw].length <=
+                                internal::most_bytes_of_single(frame_.tensor_names_[row.tensor])) {
       plan.cells.push_back({row.raw, number, value_column});
     }
     if (plan.cells.size() > cells_before || !row.missing.empty()) {

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "smd/base/result.h"
+
 namespace smd {
 namespace {
 
@@ -14,8 +16,9 @@ auto key_of(const Layout::Entry& entry) { return std::tuple(entry.tensor, entry.
 Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes)
     : Layout(std::move(entries), std::move(shapes), Block()) {}
 
-Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes, Block block)
-    : shapes_(std::move(shapes)), block_(block) {
+Layout::Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes, Block block,
+               std::vector<Split> splits)
+    : shapes_(std::move(shapes)), block_(block), splits_(std::move(splits)) {
   std::vector<uint32_t> sorted(entries.size());
   std::iota(sorted.begin(), sorted.end(), 0u);
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -53,6 +56,15 @@ std::optional<uint32_t> Layout::find(uint32_t tensor, Slot slot) const {
 const Layout::ShapeOf* Layout::shape_of(uint32_t tensor) const {
   const auto it = std::ranges::lower_bound(shapes_, tensor, {}, &ShapeOf::tensor);
   return it != shapes_.end() && it->tensor == tensor ? &*it : nullptr;
+}
+
+const Layout::Split& Layout::split_of(const Entry& entry) const {
+  // The last one counts here, too.
+  const auto it = std::find_if(splits_.rbegin(), splits_.rend(), [&](const Split& split) {
+    return split.tensor == entry.tensor && split.slot == entry.slot;
+  });
+  SMD_CHECK(it != splits_.rend());
+  return *it;
 }
 
 std::vector<uint32_t> Layout::tensors() const {

@@ -17,16 +17,16 @@ namespace smd {
 
 class Layout final {
  public:
-  // How something is stored: as a record of its own, or as one number of a block, whose shape is
-  // then [1] or, for a scalar, [].
-  enum class Form : uint8_t { record, number, scalar };
+  // How something is stored: as a record of its own, as one number of a block, whose shape is then
+  // [1] or, for a scalar, [], or as several records, of which each holds a part of the elements.
+  enum class Form : uint8_t { record, number, scalar, split };
   struct Entry {
     uint32_t tensor = 0;
     uint32_t slot = 0;
     uint64_t offset = 0;
     uint64_t length = 0;
     Form form = Form::record;
-    DType dtype = DType::float32;  // of a number; a record says it itself
+    DType dtype = DType::float32;  // of a number or a split tensor; a record says it itself
 
     bool operator==(const Entry&) const = default;
   };
@@ -46,9 +46,29 @@ class Layout final {
     bool operator==(const Block&) const = default;
   };
 
+  // A tensor that is stored in parts. Together they hold all its elements, in order.
+  struct Piece {
+    uint64_t offset = 0;  // of the record
+    uint64_t length = 0;
+    uint64_t first = 0;   // number of its first element
+    uint64_t count = 0;   // of elements
+    uint32_t number = 0;  // among all pieces of the step
+
+    bool operator==(const Piece&) const = default;
+  };
+  struct Split {
+    uint32_t tensor = 0;
+    uint32_t slot = 0;
+    Shape shape;
+    std::vector<Piece> pieces;
+
+    bool operator==(const Split&) const = default;
+  };
+
   // In the order of writing: of several entries for one tensor and slot the last counts.
   Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes);
-  Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes, Block block);
+  Layout(std::vector<Entry> entries, std::vector<ShapeOf> shapes, Block block,
+         std::vector<Split> splits = {});
 
   // Sorted by tensor, then slot.
   std::span<const Entry> entries() const { return entries_; }
@@ -64,11 +84,14 @@ class Layout final {
   // Each tensor with an entry or a shape, once, in the order of their numbers.
   std::vector<uint32_t> tensors() const;
   const Block& block() const { return block_; }
+  // Of an entry of that form.
+  const Split& split_of(const Entry& entry) const;
   // For each position of the list that the layout was made of, the position here.
   const std::vector<uint32_t>& order() const { return order_; }
 
   bool operator==(const Layout& other) const {
-    return entries_ == other.entries_ && shapes_ == other.shapes_ && block_ == other.block_;
+    return entries_ == other.entries_ && shapes_ == other.shapes_ && block_ == other.block_ &&
+           splits_ == other.splits_;
   }
 
  private:
@@ -76,6 +99,7 @@ class Layout final {
   std::vector<ShapeOf> shapes_;  // sorted by tensor
   std::vector<uint32_t> order_;
   Block block_;
+  std::vector<Split> splits_;
 };
 
 }  // namespace smd

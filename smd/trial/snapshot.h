@@ -29,12 +29,14 @@ inline constexpr uint32_t kOwnFile = UINT32_MAX - 1;
 // Of what a part stores; absent where nobody recorded one.
 struct Checksums {
   std::vector<std::optional<uint32_t>> records;  // of the payloads, like the layout's entries
+  std::vector<uint32_t> pieces;                  // of the payloads of split tensors, by number
   std::optional<uint32_t> block;                 // of all numbers of the block
 };
 
 // What one worker saved at one step.
 struct Part {
   Step step = 0;
+  double wall_secs = 0;     // Unix time of its numbers, which share one; 0: only its records tell
   uint64_t base = 0;        // where the step begins in its file
   uint64_t precedence = 0;  // see NewPart
   uint32_t worker = 0;

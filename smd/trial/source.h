@@ -56,6 +56,9 @@ struct SourceOptions {
 std::unique_ptr<Source> original_source(SourceOptions options);
 // The packed layout: segments that grow, each with a log.
 std::unique_ptr<Source> packed_source(SourceOptions options);
+// The packed layout in an object store, from the journal of what was committed. nullptr: there is
+// none. Costs the same few requests however many writers there are.
+Result<std::unique_ptr<Source>> committed_source(SourceOptions options);
 // The layout that is found; one that has not begun yet is looked for at each refresh. unsupported:
 // a directory that holds both.
 std::unique_ptr<Source> found_source(SourceOptions options);

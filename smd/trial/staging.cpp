@@ -54,8 +54,10 @@ uint32_t Staging::number_of(NameList Names::*list, std::string_view name) {
 }
 
 uint32_t Staging::add_layout(std::vector<Layout::Entry> entries,
-                             std::vector<Layout::ShapeOf> shapes, Layout::Block block) {
-  auto layout = std::make_shared<const Layout>(std::move(entries), std::move(shapes), block);
+                             std::vector<Layout::ShapeOf> shapes, Layout::Block block,
+                             std::vector<Layout::Split> splits) {
+  auto layout = std::make_shared<const Layout>(std::move(entries), std::move(shapes), block,
+                                               std::move(splits));
   const uint64_t hash = hash_of(*layout);
   const auto [first, last] = layouts_by_hash_.equal_range(hash);
   for (auto it = first; it != last; ++it) {
@@ -89,6 +91,7 @@ void Staging::add(const NewPart& part) {
   if (!options_.range.contains(part.step.step)) return;
   published_ = nullptr;
   Part stored{.step = part.step.step,
+              .wall_secs = part.wall_secs,
               .base = part.base,
               .precedence = part.precedence,
               .worker = number_of(&Names::workers, part.worker),

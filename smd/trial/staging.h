@@ -33,6 +33,7 @@ struct NewPart {
   // that is added later.
   uint64_t precedence = 0;
   bool append_only = false;  // see Part
+  double wall_secs = 0;      // see Part
 };
 
 class Staging final {
@@ -45,7 +46,7 @@ class Staging final {
   }
   // The number of an equal layout, if there is one.
   uint32_t add_layout(std::vector<Layout::Entry> entries, std::vector<Layout::ShapeOf> shapes,
-                      Layout::Block block = {});
+                      Layout::Block block = {}, std::vector<Layout::Split> splits = {});
   const Layout& layout(uint32_t id) const { return *data_.layouts[id]; }
 
   // Adds a part, or replaces the one of the same step and worker. Steps outside of the range are

@@ -72,6 +72,8 @@ class Trial final {
 
   // What people call the run's place.
   std::string name() const { return storage_->name(); }
+  // Where its files are.
+  storage::Storage& storage() const { return *storage_; }
 
   std::shared_ptr<const Snapshot> snapshot() const;
   // Reads what is new; does nothing once everything was read. When the job has ended, waits until

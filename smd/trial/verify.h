@@ -1,6 +1,7 @@
 #pragma once
 
-// Checks the files of a run against each other and rebuilds index files that are lost or broken.
+// Checks the files of a run against each other and rebuilds what is lost or broken and can be told
+// from the rest: index files, and in packed runs logs and the ends of segments.
 // Trusts nothing that it reads: sizes are compared with the files before memory is taken, and only
 // the storage decides what lies inside of the run. One thread at a time per run.
 
@@ -13,6 +14,7 @@
 
 #include "smd/base/result.h"
 #include "smd/storage/storage.h"
+#include "smd/types/run_layout.h"
 
 namespace smd {
 
@@ -35,6 +37,14 @@ enum class RunFault {
   collections_unreadable,  // not a collections file
   workers_differ,          // those that wrote are not those that were announced
   end_marker_missing,      // the job still runs, or was stopped
+  copy_incomplete,         // what an interrupted repack left behind
+  log_missing,             // a packed segment without its log
+  log_broken,              // a log that does not say what its segment holds
+  log_incomplete,          // a log that ends before its segment does
+  segment_missing,         // a log without its segment
+  segment_torn,            // bytes after the last whole step of a segment
+  segment_unfinished,      // a segment that nobody closed
+  footer_broken,           // the end of a closed segment does not hold its log
 };
 
 // "record_outside" and so on, for programs.
@@ -51,18 +61,19 @@ struct RunProblem {
 };
 
 struct RunRepair {
-  std::string file;     // the index file that was written
+  std::string file;     // the file that was written
   std::string message;  // a sentence: what it holds now, and what is lost
 };
 
 struct VerifyReport {
+  RunLayout layout = RunLayout::original;
   uint64_t steps = 0;
   uint64_t workers = 0;
-  uint64_t index_files = 0;
-  uint64_t event_files = 0;
+  uint64_t index_files = 0;  // in packed runs logs
+  uint64_t event_files = 0;  // in packed runs segments
   uint64_t event_bytes = 0;
   uint64_t collections_files = 0;
-  uint64_t tensors = 0;           // entries of index files that were checked
+  uint64_t tensors = 0;           // entries of index files that were checked; numbers of blocks
   uint64_t payloads_checked = 0;  // of these, how many payloads had a checksum to compare with
   bool ended = false;
   std::vector<RunProblem> problems;  // sorted by file; the first kMostProblems of them
@@ -77,8 +88,12 @@ struct VerifyReport {
 inline constexpr size_t kMostProblems = 10'000;
 
 struct VerifyOptions {
-  // Rebuild index files that are missing or broken from their event files.
+  // Rebuild index files that are missing or broken from their event files; in packed runs logs from
+  // their segments. Segments that nobody writes any more are closed.
   bool repair = false;
+  // The writers of the run are gone. Known without this if the job has ended, and of segments after
+  // which the same worker began another one.
+  bool stopped = false;
   // Decode every tensor, too.
   bool deep = false;
   // Told from time to time how many bytes of event files are behind us, and of how many.
@@ -86,8 +101,8 @@ struct VerifyOptions {
 };
 
 // The storage should list temporary files and links, too (LocalOptions::everything).
-// An error means that the run could not be checked at all, as it is a packed one or cannot be read;
-// what is wrong with it is in the report.
+// An error means that the run could not be checked at all, as it cannot be read or was written by a
+// later release; what is wrong with it is in the report.
 Result<VerifyReport> verify_run(storage::Storage& storage, const VerifyOptions& options);
 
 }  // namespace smd

@@ -418,12 +418,16 @@ INSTANTIATE_TEST_SUITE_P(Runs, VerifyGolden,
                          testing::Values("types", "modes", "workers", "running", "devices",
                                          "shapes", "collections", "hook"));
 
-TEST_F(VerifyTest, a_packed_run_is_refused_rather_than_called_empty) {
-  const std::string log = "v2/log/worker_0.0000000000000100000002/00000000";
-  ASSERT_TRUE(storage->put(log, {}, storage::Put::always, {}).ok());
-  const auto report = verify_run(*storage, {});
-  ASSERT_FALSE(report.ok());
-  EXPECT_EQ(report.error().code, ErrorCode::unsupported);
+TEST(VerifyPackedGolden, packed_runs_of_an_earlier_day_are_well) {
+  for (const char* name : {"hook", "types", "workers"}) {
+    const auto run = storage::local_storage(std::string(SMD_GOLDEN_DIR) + "/packed/" + name);
+    const auto report = verify_run(*run, {.deep = true});
+    ASSERT_TRUE(report.ok()) << report.error().message;
+    EXPECT_EQ(report->layout, RunLayout::packed);
+    EXPECT_TRUE(report->problems.empty()) << report->problems.front().message;
+    EXPECT_EQ(report->payloads_checked, report->tensors);
+    EXPECT_GT(report->tensors, 0u);
+  }
 }
 
 }  // namespace

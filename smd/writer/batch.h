@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "smd/writer/output.h"
 #include "smd/writer/sink.h"
 
 namespace smd {
@@ -67,6 +68,15 @@ struct ShapeData {
   std::string_view original_name;
   std::span<const int64_t> shape;
 };
+struct ScalarData {
+  SavedScalar scalar;
+};
+struct HistogramData {
+  SavedHistogram histogram;
+};
+struct TextData {
+  SavedText text;
+};
 struct EndStep {};
 struct PutFile {
   std::string_view path;
@@ -77,7 +87,7 @@ struct EndJob {
 };
 
 using Command = std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData,
-                             EndStep, PutFile, EndJob>;
+                             ScalarData, HistogramData, TextData, EndStep, PutFile, EndJob>;
 
 class Batch final {
  public:

@@ -37,7 +37,7 @@ void RunFiles::publish_missing() {
   for (const auto& path : std::exchange(missing_, {})) (void)publish_beside(path);
 }
 
-Status RunFiles::end_job(const JobEnd& end) {
+Result<bool> RunFiles::end_job(const JobEnd& end) {
   SMD_RETURN_IF_ERROR(admit());
   for (const auto& [path, content] : beside_) {
     if (!options_.storage->stat(path).ok()) SMD_RETURN_IF_ERROR(publish_beside(path));
@@ -45,14 +45,13 @@ Status RunFiles::end_job(const JobEnd& end) {
   if (end.num_workers > 1) {
     SMD_RETURN_IF_ERROR(publish(ended_file_name(), ""));
     SMD_TRY(const bool all, all_ended(end));
-    if (!all) return {};
+    if (!all) return false;
   }
-  Status published = publish(format::kEndMarker, "");
+  const Status published = publish(format::kEndMarker, "");
+  if (published.ok()) return true;
   // Two workers may find at the same moment that they are the last; one of them succeeds.
-  if (!published.ok() && end.num_workers > 1 && options_.storage->stat(format::kEndMarker).ok()) {
-    return {};
-  }
-  return published;
+  if (end.num_workers > 1 && options_.storage->stat(format::kEndMarker).ok()) return true;
+  return published.error();
 }
 
 Status RunFiles::close() {

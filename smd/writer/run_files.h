@@ -36,8 +36,8 @@ class RunFiles final {
   Status put(std::string_view path, std::string_view content);
   // Another try for what could not be published; its failures were reported before.
   void publish_missing();
-  // See Sink::end_job.
-  Status end_job(const JobEnd& end);
+  // See Sink::end_job. True: the job has ended for readers.
+  Result<bool> end_job(const JobEnd& end);
   Status close();
 
   Status publish(std::string_view path, std::string_view content);

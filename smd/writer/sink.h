@@ -4,6 +4,8 @@
 // Called by the writer thread only. Views are valid during the call.
 
 #include <array>
+#include <chrono>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -48,6 +50,11 @@ class Sink {
   virtual Status end_step() = 0;
   // Forgets what the open step has so far. Nothing of it becomes visible.
   virtual void abandon_step() = 0;
+
+  // When tick() is to be called, if no step comes before. nullopt: it is not needed.
+  virtual std::optional<std::chrono::steady_clock::time_point> due() const { return std::nullopt; }
+  // Between two steps, once it is due.
+  virtual Status tick() { return {}; }
 
   // A whole file beside the steps, such as the collections.
   virtual Status put(std::string_view path, std::string_view content) = 0;

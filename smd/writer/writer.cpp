@@ -24,24 +24,32 @@ constexpr size_t kBatchBytes = kBlockBytes;
 }  // namespace
 
 struct Writer::Shared {
-  Shared(std::unique_ptr<Sink> s, size_t limit) : sink(std::move(s)), queue(limit) {}
+  Shared(std::unique_ptr<Sink> s, std::vector<std::unique_ptr<Output>> o, size_t limit)
+      : sink(std::move(s)), outputs(std::move(o)), queue(limit) {}
 
-  std::unique_ptr<Sink> sink;  // writer thread only
+  std::unique_ptr<Sink> sink;                    // writer thread only
+  std::vector<std::unique_ptr<Output>> outputs;  // writer thread only
   BoundedQueue<Batch> queue;
 
   std::mutex mutex;  // guards everything below
   std::condition_variable changed;
   std::optional<Error> first_error;
   std::optional<Error> new_error;
+  std::optional<Error> output_error;
   int64_t lost_steps = 0;
   int64_t committed_steps = 0;
-  uint64_t progress = 0;
+  uint64_t progress = 0;  // batches dealt with
   bool finished = false;
 
   void report(Error error) {
     std::lock_guard lock(mutex);
     if (!first_error) first_error = error;
     if (!new_error) new_error = std::move(error);
+  }
+  void report_output(Status status) {
+    if (status.ok()) return;
+    std::lock_guard lock(mutex);
+    if (!output_error) output_error = std::move(status.error());
   }
   void lose_step() {
     std::lock_guard lock(mutex);
@@ -61,25 +69,16 @@ class Executor final {
       if (!apart->ok()) shared.report(apart->error());
       return;
     }
+    if (apply_to_outputs(shared, command)) return;
     if (std::holds_alternative<BeginStep>(command)) {
       if (open_) fail(shared, std::nullopt);  // its end was dropped
       open_ = true;
       broken_ = false;
     }
-    if (!open_ || broken_) {
-      if (std::holds_alternative<EndStep>(command)) open_ = false;
-      return;
-    }
-    if (Status status = apply(sink, command); !status.ok()) {
-      fail(shared, std::move(status.error()));
-      if (std::holds_alternative<EndStep>(command)) open_ = false;
-      return;
-    }
-    if (std::holds_alternative<EndStep>(command)) {
-      open_ = false;
-      std::lock_guard lock(shared.mutex);
-      ++shared.committed_steps;
-    }
+    run_on_sink(shared, command);
+    if (!std::holds_alternative<EndStep>(command)) return;
+    open_ = false;
+    for (const auto& output : shared.outputs) shared.report_output(output->end_step());
   }
 
   template <typename Shared>
@@ -87,9 +86,48 @@ class Executor final {
     if (open_ && !broken_) fail(shared, std::nullopt);
     if (Status status = shared.sink->close(); !status.ok())
       shared.report(std::move(status.error()));
+    for (const auto& output : shared.outputs) shared.report_output(output->close());
   }
 
  private:
+  template <typename Shared>
+  void run_on_sink(Shared& shared, const Command& command) {
+    if (!open_ || broken_) return;
+    Sink& sink = *shared.sink;
+    if (Status status = apply(sink, command); !status.ok()) {
+      fail(shared, std::move(status.error()));
+      return;
+    }
+    if (std::holds_alternative<EndStep>(command)) {
+      std::lock_guard lock(shared.mutex);
+      ++shared.committed_steps;
+    }
+  }
+
+  // True: nobody else wants it.
+  template <typename Shared>
+  bool apply_to_outputs(Shared& shared, const Command& command) {
+    if (auto* c = std::get_if<BeginStep>(&command)) step_ = c->step;
+    const auto tell = [&](auto&& f) {
+      for (const auto& output : shared.outputs) shared.report_output(f(*output));
+      return true;
+    };
+    if (auto* c = std::get_if<ScalarData>(&command)) {
+      return tell([&](Output& output) { return output.scalar(step_, c->scalar); });
+    }
+    if (auto* c = std::get_if<HistogramData>(&command)) {
+      return tell([&](Output& output) { return output.histogram(step_, c->histogram); });
+    }
+    if (auto* c = std::get_if<TextData>(&command)) {
+      return tell([&](Output& output) { return output.text(step_, c->text); });
+    }
+    if (auto* c = std::get_if<ReductionData>(&command)) {
+      const SavedReductions saved{c->tensor, c->wall_secs, c->values};
+      tell([&](Output& output) { return output.reductions(step_, saved); });
+    }
+    return false;
+  }
+
   // What is no part of a step; nullopt: it is.
   static std::optional<Status> apply_apart(Sink& sink, const Command& command) {
     if (auto* c = std::get_if<PutFile>(&command)) return sink.put(c->path, c->content);
@@ -119,24 +157,36 @@ class Executor final {
     if (error) shared.report(std::move(*error));
   }
 
+  StepInfo step_;
   bool open_ = false;
   bool broken_ = false;
 };
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Sink> sink, const WriterOptions& options)
+Writer::Writer(std::unique_ptr<Sink> sink, const WriterOptions& options,
+               std::vector<std::unique_ptr<Output>> outputs)
     : options_(options),
+      has_outputs_(!outputs.empty()),
       pool_(std::make_shared<BlockPool>(kWarmBlocks, kBlockPatience)),
       batch_(pool_),
-      shared_(std::make_shared<Shared>(std::move(sink), options.max_queue_bytes)) {}
+      shared_(
+          std::make_shared<Shared>(std::move(sink), std::move(outputs), options.max_queue_bytes)) {}
 
 Writer::~Writer() { (void)close(); }
 
 void Writer::run(std::shared_ptr<Shared> shared) {
   pthread_setname_np(pthread_self(), "smdebug-writer");
   Executor executor;
-  while (auto item = shared->queue.pop()) {
+  while (true) {
+    if (const auto due = shared->sink->due(); due && !shared->queue.wait_until(*due)) {
+      if (Status status = shared->sink->tick(); !status.ok()) {
+        shared->report(std::move(status.error()));
+      }
+      continue;
+    }
+    auto item = shared->queue.pop();
+    if (!item) break;
     {
       const Batch batch = std::move(item->first);
       for (const Command& command : batch.commands()) executor.run(*shared, command);
@@ -167,6 +217,7 @@ void Writer::flush() {
   Batch full = std::exchange(batch_, Batch(pool_));
   const auto wait = stalled_ ? std::chrono::milliseconds(0) : options_.max_wait;
   if (shared_->queue.push(std::move(full), weight, wait)) {
+    ++handed_over_;
     stalled_ = false;
     return;
   }
@@ -255,6 +306,31 @@ void Writer::shape(std::string_view tensor, std::string_view original_name,
   flush_if_large();
 }
 
+void Writer::scalar(const SavedScalar& scalar) {
+  if (dropping_ || !has_outputs_) return;
+  SavedScalar copy = scalar;
+  copy.name = batch_.copy(scalar.name);
+  batch_.add(ScalarData{copy});
+}
+
+void Writer::histogram(const SavedHistogram& histogram) {
+  if (dropping_ || !has_outputs_) return;
+  SavedHistogram copy = histogram;
+  copy.name = batch_.copy(histogram.name);
+  copy.histogram.limits = batch_.copy(histogram.histogram.limits);
+  copy.histogram.counts = batch_.copy(histogram.histogram.counts);
+  batch_.add(HistogramData{copy});
+  flush_if_large();
+}
+
+void Writer::text(const SavedText& text) {
+  if (dropping_ || !has_outputs_) return;
+  SavedText copy = text;
+  copy.name = batch_.copy(text.name);
+  copy.markdown = batch_.copy(text.markdown);
+  batch_.add(TextData{copy});
+}
+
 void Writer::end_step() {
   if (!dropping_) batch_.add(EndStep{});
   flush();
@@ -270,9 +346,20 @@ void Writer::end_job(const JobEnd& end) {
   flush();
 }
 
+bool Writer::wait_until_written(std::chrono::milliseconds most) {
+  flush();
+  std::unique_lock lock(shared_->mutex);
+  return shared_->changed.wait_for(lock, most, [&] { return shared_->progress >= handed_over_; });
+}
+
 std::optional<Error> Writer::take_error() {
   std::lock_guard lock(shared_->mutex);
   return std::exchange(shared_->new_error, std::nullopt);
+}
+
+std::optional<Error> Writer::take_output_error() {
+  std::lock_guard lock(shared_->mutex);
+  return std::exchange(shared_->output_error, std::nullopt);
 }
 
 Status Writer::close() {

@@ -9,9 +9,11 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "smd/tensor/tensor_view.h"
 #include "smd/writer/batch.h"
+#include "smd/writer/output.h"
 #include "smd/writer/sink.h"
 
 namespace smd {
@@ -24,7 +26,10 @@ struct WriterOptions {
 
 class Writer final {
  public:
-  Writer(std::unique_ptr<Sink> sink, const WriterOptions& options);
+  // The outputs get what is theirs of a step, and its reductions, beside what the sink does with
+  // the step.
+  Writer(std::unique_ptr<Sink> sink, const WriterOptions& options,
+         std::vector<std::unique_ptr<Output>> outputs = {});
   // Closes without reporting.
   ~Writer();
   Writer(const Writer&) = delete;
@@ -41,13 +46,24 @@ class Writer final {
                std::span<const std::string_view> strings, double wall_secs);
   void shape(std::string_view tensor, std::string_view original_name,
              std::span<const int64_t> shape);
+  // For the outputs only. Within a step; costs nothing if there are none.
+  void scalar(const SavedScalar& scalar);
+  void histogram(const SavedHistogram& histogram);
+  void text(const SavedText& text);
+  bool has_outputs() const { return has_outputs_; }
   // Hands the step over; it becomes visible when the writer thread has published it.
   void end_step();
   void put(std::string_view path, std::string_view content);
   void end_job(const JobEnd& end);
 
+  // Waits until everything handed over so far has been dealt with; false: not within `most`.
+  bool wait_until_written(std::chrono::milliseconds most);
+
   // An error that happened since the last call: what failed first and what was lost.
   std::optional<Error> take_error();
+
+  // The same of the outputs. Their errors are no errors of the writer: the run is not harmed.
+  std::optional<Error> take_output_error();
 
   // Writes what is pending and ends the thread. The first error of the writer's life, if any.
   // A second call returns the same.
@@ -66,12 +82,14 @@ class Writer final {
   void flush_if_large();
 
   const WriterOptions options_;
+  const bool has_outputs_;
   std::shared_ptr<BlockPool> pool_;
   Batch batch_;
   std::shared_ptr<Shared> shared_;
   bool started_ = false;
-  bool dropping_ = false;  // the open step lost a batch: its rest is of no use
-  bool stalled_ = false;   // the last batch found no room: do not wait again until one does
+  uint64_t handed_over_ = 0;  // batches
+  bool dropping_ = false;     // the open step lost a batch: its rest is of no use
+  bool stalled_ = false;      // the last batch found no room: do not wait again until one does
 };
 
 }  // namespace smd

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
 #include <numeric>
+#include <thread>
 
 #include "smd/format/event.h"
 #include "smd/format/index.h"
@@ -61,6 +63,33 @@ class ProbeSink final : public Sink {
  private:
   std::shared_ptr<Probe> probe_;
   Step step_ = -1;
+};
+
+// Notes what it gets; fails where a test asks for it.
+class ProbeOutput final : public Output {
+ public:
+  struct Seen {
+    std::vector<std::string> lines;  // writer thread until the writer is closed
+    bool fails = false;
+    std::thread::id thread;
+  };
+  explicit ProbeOutput(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
+  Status scalar(const StepInfo& step, const SavedScalar& scalar) override {
+    seen_->thread = std::this_thread::get_id();
+    seen_->lines.push_back(std::to_string(step.step) + " " + std::string(scalar.name));
+    return {};
+  }
+  Status end_step() override {
+    seen_->lines.emplace_back("end");
+    return seen_->fails ? Status(Error{ErrorCode::io, "No room: metrics"}) : Status();
+  }
+  Status close() override {
+    seen_->lines.emplace_back("close");
+    return {};
+  }
+
+ private:
+  std::shared_ptr<Seen> seen_;
 };
 
 struct Floats {
@@ -184,11 +213,119 @@ TEST_F(WriterTest, a_stuck_sink_costs_the_wait_once_and_then_drops_steps) {
   EXPECT_LE(probe->steps, 2);
 }
 
+// Wants to be called a moment after each step.
+class TickingSink final : public Sink {
+ public:
+  struct Seen {
+    std::latch ticked{1};
+    std::atomic<int> ticks{0};
+  };
+  explicit TickingSink(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
+  Status begin_step(const StepInfo&) override { return {}; }
+  Status tensor(const format::TensorHead&, ByteSpan) override { return {}; }
+  Status more(ByteSpan) override { return {}; }
+  Status reductions(std::string_view, double, std::span<const StoredReduction>) override {
+    return {};
+  }
+  Status strings(const format::TensorHead&, std::span<const std::string_view>) override {
+    return {};
+  }
+  Status shape(std::string_view, std::string_view, std::span<const int64_t>) override { return {}; }
+  Status end_step() override {
+    due_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+    return {};
+  }
+  void abandon_step() override {}
+  std::optional<std::chrono::steady_clock::time_point> due() const override { return due_; }
+  Status tick() override {
+    due_.reset();
+    if (seen_->ticks++ == 0) seen_->ticked.count_down();
+    return Error{ErrorCode::io, "The tick failed."};
+  }
+  Status put(std::string_view, std::string_view) override { return {}; }
+  Status end_job(const JobEnd&) override { return {}; }
+  Status close() override { return {}; }
+
+ private:
+  const std::shared_ptr<Seen> seen_;
+  std::optional<std::chrono::steady_clock::time_point> due_;
+};
+
+TEST_F(WriterTest, a_sink_is_called_when_it_is_due_although_no_step_comes) {
+  const auto seen = std::make_shared<TickingSink::Seen>();
+  Writer writer(std::make_unique<TickingSink>(seen), {});
+  writer.begin_step(step_info(0));
+  writer.end_step();
+  seen->ticked.wait();
+  EXPECT_THAT(writer.close().error().message, HasSubstr("The tick failed."));
+  EXPECT_EQ(seen->ticks, 1) << "not again until it is due again";
+}
+
 TEST_F(WriterTest, closing_an_unused_writer_starts_no_thread) {
   Writer writer = make();
   EXPECT_TRUE(writer.close().ok());
   EXPECT_TRUE(writer.close().ok());
   EXPECT_EQ(writer.committed_steps(), 0);
+}
+
+TEST_F(WriterTest, what_was_handed_over_can_be_waited_for) {
+  std::latch gate(1);
+  probe->gate = &gate;
+  Writer writer = make();
+  EXPECT_TRUE(writer.wait_until_written(std::chrono::milliseconds(0))) << "nothing to wait for";
+  writer.begin_step(step_info(0));
+  writer.end_step();
+  EXPECT_FALSE(writer.wait_until_written(std::chrono::milliseconds(1)));
+  gate.count_down();
+  EXPECT_TRUE(writer.wait_until_written(std::chrono::minutes(1)));
+  EXPECT_EQ(probe->steps, 1);
+}
+
+class WriterOutputs : public WriterTest {
+ protected:
+  std::shared_ptr<ProbeOutput::Seen> seen = std::make_shared<ProbeOutput::Seen>();
+  Writer make_with_output() {
+    std::vector<std::unique_ptr<Output>> outputs;
+    outputs.push_back(std::make_unique<ProbeOutput>(seen));
+    return Writer(std::make_unique<ProbeSink>(probe), {}, std::move(outputs));
+  }
+  static void run_steps(Writer& writer, int count) {
+    const Floats tensor(8);
+    for (Step step = 0; step < count; ++step) {
+      writer.begin_step(step_info(step));
+      writer.tensor("t", tensor.view(), 0);
+      writer.scalar({.name = "x", .value = 1});
+      writer.end_step();
+    }
+  }
+};
+
+TEST_F(WriterOutputs, get_each_scalar_with_its_step) {
+  Writer writer = make_with_output();
+  run_steps(writer, 2);
+  ASSERT_TRUE(writer.close().ok());
+  EXPECT_THAT(seen->lines, testing::ElementsAre("0 x", "end", "1 x", "end", "close"));
+  EXPECT_FALSE(writer.take_output_error().has_value());
+  EXPECT_NE(seen->thread, std::this_thread::get_id()) << "the training thread does not wait for it";
+}
+
+TEST_F(WriterOutputs, that_fail_do_not_harm_the_run) {
+  seen->fails = true;
+  Writer writer = make_with_output();
+  run_steps(writer, 3);
+  EXPECT_TRUE(writer.close().ok());
+  EXPECT_EQ(writer.committed_steps(), 3);
+  EXPECT_EQ(probe->abandoned, 0);
+  EXPECT_EQ(writer.take_output_error()->message, "No room: metrics");
+}
+
+TEST_F(WriterOutputs, go_on_when_the_run_fails) {
+  probe->fail_at_step = 1;
+  Writer writer = make_with_output();
+  run_steps(writer, 3);
+  EXPECT_FALSE(writer.close().ok());
+  EXPECT_EQ(writer.committed_steps(), 2);
+  EXPECT_THAT(seen->lines, testing::ElementsAre("0 x", "end", "1 x", "end", "2 x", "end", "close"));
 }
 
 }  // namespace

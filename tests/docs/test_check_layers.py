@@ -71,7 +71,7 @@ def test_an_old_table_in_the_documentation_is_found_and_rewritten(tmp_path):
     assert "the module table is old" in check_layers.check(tmp_path)[0]
     assert check_layers.check(tmp_path, write_docs=True) == []
     assert check_layers.check(tmp_path) == []
-    assert "| `hook` | collection, writer |" in document.read_text()
+    assert "| `hook` | collection, writer, packed, summary |" in document.read_text()
     assert document.read_text().endswith("\n\nrest\n")
 
 

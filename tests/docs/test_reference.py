@@ -84,6 +84,20 @@ def test_trial_page_names_every_member():
     assert missing_from("trial.md", arguments) == set()
 
 
+def test_exporters_page_names_every_setting_and_member():
+    from smdebug.exporters import StepNumbers, mlflow, opentelemetry, wandb
+
+    page = "../guide/exporters.md"
+    for made in (
+        mlflow.MLflowExporter,
+        opentelemetry.OpenTelemetryExporter,
+        wandb.WandbExporter,
+    ):
+        assert missing_from(page, set(inspect.signature(made).parameters)) == set()
+    assert missing_from(page, set(StepNumbers.__slots__)) == set()
+    assert missing_from(page, set(opentelemetry._GAUGES)) == set()
+
+
 def test_errors_page_names_every_exception():
     classes = {
         name

@@ -17,6 +17,7 @@
 #include "smd/format/index.h"
 #include "smd/format/packed_file_name.h"
 #include "smd/format/tfrecord.h"
+#include "smd/packed/delivery.h"
 #include "smd/storage/storage.h"
 #include "smd/trial/trial.h"
 #include "smd/types/tensor_name.h"
@@ -162,7 +163,9 @@ int run(const std::string& dir) {
       if (const auto name = format::parse_step_file_name(file.path)) count(name->step);
     }
   }
-  if (const auto logs = storage->list(format::kLogFolder, ""); logs.ok() && !logs->empty()) {
+  const auto logs = storage->list(format::kLogFolder, "");
+  const std::string head = packed::journal_of(storage).head_path();
+  if ((logs.ok() && !logs->empty()) || storage->stat(head).ok()) {
     const auto trial = Trial::open(storage, {.check = true, .log = stderr_log()});
     if (!trial.ok()) note("v2", trial.error());
     const auto snapshot = trial.ok() ? (*trial)->snapshot() : nullptr;

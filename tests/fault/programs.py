@@ -17,10 +17,17 @@ class Programs:
         folder = ROOT / build / "tests" / "fault"
         self.recorder = folder / "smd_fault_recorder"
         self.checker = folder / "smd_fault_checker"
+        self.command = ROOT / build / "smdebug"
         if not self.recorder.exists() or not self.checker.exists():
             sys.exit(f"The programs are not built: cmake --build {build} -j2")
 
-    def start(self, folder: Path, *options: object, prefix: tuple = ()) -> subprocess.Popen:
+    def start(
+        self,
+        folder: Path | str,
+        *options: object,
+        prefix: tuple = (),
+        env: dict[str, str] | None = None,
+    ) -> subprocess.Popen:
         """A recorder that has printed `ready`."""
         command = [*prefix, self.recorder, folder, *options]
         process = subprocess.Popen(
@@ -29,20 +36,28 @@ class Programs:
             stderr=subprocess.PIPE,
             text=True,
             preexec_fn=_default_signals,
+            env=env,
         )
         line = process.stdout.readline()
         if line != "ready\n":
             raise RuntimeError(f"The recorder did not start: {process.communicate()[1]}")
         return process
 
-    def record(self, folder: Path, *options: object) -> "Ended":
+    def record(
+        self, folder: Path | str, *options: object, env: dict[str, str] | None = None
+    ) -> "Ended":
         """Runs a recorder to its end."""
-        return finish(self.start(folder, *options))
+        return finish(self.start(folder, *options, env=env))
 
-    def check(self, folder: Path) -> "Checked":
+    def check(self, folder: Path | str, env: dict[str, str] | None = None) -> "Checked":
         """What is readable in the folder, and what is wrong with it."""
         done = subprocess.run(
-            [self.checker, folder], capture_output=True, text=True, timeout=60, check=False
+            [self.checker, folder],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            env=env,
         )
         numbers = {key: int(value) for key, value in re.findall(r"(\w+)=(-?\d+)", done.stdout)}
         return Checked(numbers, done.stderr if done.returncode != 0 else "")

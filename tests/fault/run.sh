@@ -8,7 +8,9 @@ sudo=()
 [ "$(id -u)" -eq 0 ] || sudo=(sudo)
 
 status=0
-python3 tests/fault/kill_test.py --kills 300 || status=1
+python3 tests/fault/kill_test.py --kills 480 || status=1
+python3 tests/fault/s3_kill_test.py --kills 80 || status=1
 "${sudo[@]}" python3 tests/fault/disk_test.py || status=1
 python3 tests/fault/signal_test.py || status=1
+PYTHONPATH=python tools/venv.sh dev -- python tests/fault/large_test.py || status=1
 exit $status

@@ -23,9 +23,11 @@ def interrupted(programs: Programs, folder: Path, number: signal.Signals, *optio
     return finish(process)
 
 
-def default_action(programs: Programs, folder: Path, number: signal.Signals) -> list[str]:
+def default_action(
+    programs: Programs, folder: Path, number: signal.Signals, *options: str
+) -> list[str]:
     """The signal ends the process at once; committed steps are readable."""
-    ended = interrupted(programs, folder, number)
+    ended = interrupted(programs, folder, number, *options)
     checked = programs.check(folder)
     problems = [checked.problems] if checked.problems else []
     if ended.status != -number:
@@ -37,9 +39,11 @@ def default_action(programs: Programs, folder: Path, number: signal.Signals) -> 
     return problems
 
 
-def handler_closes(programs: Programs, folder: Path, number: signal.Signals) -> list[str]:
+def handler_closes(
+    programs: Programs, folder: Path, number: signal.Signals, *options: str
+) -> list[str]:
     """A program that closes in reaction to the signal ends the job with every step."""
-    ended = interrupted(programs, folder, number, "--handle-signals")
+    ended = interrupted(programs, folder, number, "--handle-signals", *options)
     checked = programs.check(folder)
     problems = [checked.problems] if checked.problems else []
     if ended.status != 0 or ended.closed != "ok":
@@ -78,16 +82,22 @@ def main() -> int:
     programs = Programs(parser.parse_args().build)
     cases = Cases()
     with tempfile.TemporaryDirectory(prefix="smd-signal-") as root:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            folder = Path(root) / number.name
-            name = f"{number.name} without a handler"
-            cases.record(name, default_action(programs, folder, number))
-            folder = Path(root) / f"{number.name}-handled"
-            name = f"{number.name} with a handler that closes"
-            cases.record(name, handler_closes(programs, folder, number))
-        cases.record("a storm of signals", *storm(programs, Path(root) / "storm"))
-        durable = storm(programs, Path(root) / "durable", "--durable")
-        cases.record("a storm of signals with durable steps", *durable)
+        for layout in ("original", "packed"):
+            options = ("--packed",) if layout == "packed" else ()
+            folder = Path(root) / layout
+            for number in (signal.SIGTERM, signal.SIGINT):
+                cases.record(
+                    f"{layout}: {number.name} without a handler",
+                    default_action(programs, folder / number.name, number, *options),
+                )
+                cases.record(
+                    f"{layout}: {number.name} with a handler that closes",
+                    handler_closes(programs, folder / f"{number.name}-handled", number, *options),
+                )
+            stormed = storm(programs, folder / "storm", *options)
+            cases.record(f"{layout}: a storm of signals", *stormed)
+            durable = storm(programs, folder / "durable", "--durable", *options)
+            cases.record(f"{layout}: a storm of signals with durable steps", *durable)
     return cases.finish()
 
 

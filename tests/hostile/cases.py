@@ -47,6 +47,7 @@ class Case:
     untouched: tuple[int, ...] = (0, 2)
     tells: str = ""
     golden: bool = False
+    packed: bool = False
     during: Break | None = None
     mib: int = 1024
 
@@ -741,7 +742,10 @@ def _(run: Path) -> None:
 def make(chosen: Case, good: Path, folder: Path) -> Path:
     """The broken run, with a secret beside it."""
     run = folder / "run"
-    shutil.copytree(GOLDEN if chosen.golden else good, run)
+    own = good.parent / "packed" if chosen.packed else good
+    shutil.copytree(GOLDEN if chosen.golden else own, run)
+    if chosen.packed:
+        shutil.copytree(good.parent / "secret_packed", folder / "secret_packed")
     shutil.copytree(good.parent / "secret_run", folder / "secret_run")
     shutil.copy(good.parent / "secret.tfevents", folder)
     chosen.damage(run)
@@ -749,6 +753,8 @@ def make(chosen: Case, good: Path, folder: Path) -> Path:
 
 
 def by_name() -> dict[str, Case]:
+    import packed_cases  # noqa: F401  (adds to the table, of which it needs the functions above)
+
     table = {chosen.name: chosen for chosen in CASES}
     assert len(table) == len(CASES), "Two cases have the same name."
     return table

@@ -20,9 +20,14 @@ def weights(step: int) -> np.ndarray:
     return (np.arange(6, dtype=np.float32) + 100 * step).reshape(2, 3)
 
 
-def record(out_dir: Path) -> None:
+def record(out_dir: Path, layout: str = "original") -> None:
     """Three steps in two modes: values small and large, words, reductions, a shape."""
-    hook = Hook(out_dir, save_config=SaveConfig(save_interval=1), export_tensorboard=False)
+    hook = Hook(
+        out_dir,
+        save_config=SaveConfig(save_interval=1),
+        export_tensorboard=False,
+        layout=layout,
+    )
     hook.get_collection("reduced").reduction_config = ReductionConfig(
         ["min", "mean"], ["max"], ["l2"]
     )
@@ -42,13 +47,14 @@ def record(out_dir: Path) -> None:
 
 def plant_secret(folder: Path) -> None:
     """A folder beside the run with files that a reader would understand."""
-    run = folder / "secret_run"
-    with Hook(run, save_config=SaveConfig(save_interval=1)) as hook:
-        for _ in STEPS:
-            hook.step()
-            hook.save_tensor("w", np.full((2, 3), SECRET, np.float32))
-            hook.save_tensor(SECRET_NAME, np.full(3, SECRET, np.float32))
-    shutil.copy(event_file(run, 1), folder / "secret.tfevents")
+    for name, layout in (("secret_run", "original"), ("secret_packed", "packed")):
+        every = SaveConfig(save_interval=1)
+        with Hook(folder / name, save_config=every, layout=layout) as hook:
+            for _ in STEPS:
+                hook.step()
+                hook.save_tensor("w", np.full((2, 3), SECRET, np.float32))
+                hook.save_tensor(SECRET_NAME, np.full(3, SECRET, np.float32))
+    shutil.copy(event_file(folder / "secret_run", 1), folder / "secret.tfevents")
 
 
 def event_file(run: Path, step: int = 1) -> Path:

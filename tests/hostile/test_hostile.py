@@ -28,6 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     """What came out of each case."""
     folder = tmp_path_factory.mktemp("good")
     good_run.record(folder / "good")
+    good_run.record(folder / "packed", "packed")
     good_run.plant_secret(folder)
     environment = {
         **os.environ,
@@ -83,7 +84,7 @@ def test_the_command_verify_ends_well(name: str, results: dict[str, dict[str, An
 
 
 def test_good_runs_are_good(results: dict[str, dict[str, Any]]) -> None:
-    for name in ("nothing_is_wrong", "golden_run"):
+    for name in ("nothing_is_wrong", "golden_run", "packed_nothing_is_wrong"):
         assert results[name]["verify"] == {"code": 0, "damage": 0}
     for probe in results["nothing_is_wrong"]["probes"]:
         problems = [m for m in probe["messages"] if "nobody" not in m and "99" not in m]

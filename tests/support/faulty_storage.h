@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,13 @@ class FaultyStorage final : public Storage {
   void fail(bool failing) {
     std::lock_guard lock(mutex_);
     failing_ = failing;
+  }
+  // So many calls work from now on, and then none; the first that fails is carried out all the same
+  // if its answer is only lost.
+  void fail_after(int calls, bool lose_answer) {
+    std::lock_guard lock(mutex_);
+    calls_left_ = calls;
+    lose_answer_ = lose_answer;
   }
   // Called once, by the next listing.
   void before_listing(std::function<void()> action) {
@@ -55,11 +63,11 @@ class FaultyStorage final : public Storage {
                    const CreateOptions& options) override {
     SMD_RETURN_IF_ERROR(check());
     SMD_RETURN_IF_ERROR(arrive(std::string(path)));
-    return inner_->put(path, content, when, options);
+    return counted([&] { return inner_->put(path, content, when, options); });
   }
   Result<std::unique_ptr<ReadFile>> open(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check());
-    return inner_->open(path);
+    return counted([&] { return inner_->open(path); });
   }
   Result<FileInfo> stat(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check());
@@ -76,10 +84,21 @@ class FaultyStorage final : public Storage {
     if (action) action();
     return inner_->list(folder, start_after);
   }
+  Result<std::optional<VersionedFile>> read_version(std::string_view path, std::string_view known,
+                                                    uint64_t most_bytes) override {
+    SMD_RETURN_IF_ERROR(check());
+    return counted([&] { return inner_->read_version(path, known, most_bytes); });
+  }
+  Result<std::optional<std::string>> replace(std::string_view path, ByteSpan content,
+                                             std::string_view version) override {
+    SMD_RETURN_IF_ERROR(check());
+    SMD_RETURN_IF_ERROR(arrive(std::string(path)));
+    return counted([&] { return inner_->replace(path, content, version); });
+  }
   Status remove(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check());
     SMD_RETURN_IF_ERROR(arrive("-" + std::string(path)));
-    return inner_->remove(path);
+    return counted([&] { return inner_->remove(path); });
   }
   Status sync() override { return check(); }
 
@@ -90,12 +109,31 @@ class FaultyStorage final : public Storage {
     Status append(std::span<const ByteSpan> pieces) override { return file->append(pieces); }
     Status commit() override {
       SMD_RETURN_IF_ERROR(owner.arrive(path));
-      return file->commit();
+      return owner.counted([&] { return file->commit(); });
     }
     FaultyStorage& owner;
     std::string path;
     std::unique_ptr<WriteFile> file;
   };
+
+  // The call, unless no more are left.
+  template <typename Call>
+  auto counted(Call&& call) -> decltype(call()) {
+    bool works = true;
+    bool happens = true;
+    {
+      std::lock_guard lock(mutex_);
+      if (calls_left_) {
+        works = *calls_left_ > 0;
+        happens = works || (*calls_left_ == 0 && lose_answer_);
+        --*calls_left_;
+      }
+    }
+    if (!happens) return Error{ErrorCode::io, "The network is down."};
+    auto answer = call();
+    if (!works) return Error{ErrorCode::io, "The answer was lost."};
+    return answer;
+  }
 
   Status check() const {
     std::lock_guard lock(mutex_);
@@ -114,6 +152,8 @@ class FaultyStorage final : public Storage {
   std::condition_variable changed_;
   std::vector<std::string> arrived_;
   std::function<void()> before_listing_;
+  std::optional<int> calls_left_;
+  bool lose_answer_ = false;
   bool failing_ = false;
   bool holding_ = false;
 };

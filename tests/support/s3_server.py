@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MOTO = ROOT / ".venvs/moto/bin/moto_server"
+PYTHON = ROOT / ".venvs/moto/bin/python"
+PROGRAM = Path(__file__).with_name("moto_atomic.py")
 READY_SECS = 60
 KEYS = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
 
@@ -33,7 +34,7 @@ class Server:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process = subprocess.Popen(
-            [str(MOTO), "-H", "127.0.0.1", "-p", str(self.port)],
+            [str(PYTHON), str(PROGRAM), "-H", "127.0.0.1", "-p", str(self.port)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from smdebug.core.access_layer.utils import check_dir_exists
+from smdebug.core.json_config import get_tensorboard_dir_from_json_config
 from smdebug.core.utils import is_s3
 from smdebug.exceptions import SMDebugRuntimeError
 
@@ -23,7 +24,10 @@ def verify_and_get_out_dir(out_dir: str | None) -> str:
 def get_tensorboard_dir(
     export_tensorboard: bool, tensorboard_dir: str | None, out_dir: str
 ) -> str | None:
-    """Where TensorBoard files go; None: nowhere."""
+    """Where TensorBoard files go; None: nowhere. The job's configuration file wins."""
+    configured = get_tensorboard_dir_from_json_config()
+    if configured is not None:
+        return configured
     if tensorboard_dir is not None:
         return os.path.expanduser(tensorboard_dir)
     return os.path.join(out_dir, "tensorboard") if export_tensorboard else None

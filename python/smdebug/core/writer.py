@@ -14,12 +14,14 @@ from smdebug.exceptions import (
     SMDebugRuntimeError,
     SMDebugValueError,
 )
+from smdebug.logger import get_logger
 
 
 class FileWriter:
     """One step of one worker. Its files appear at close(), the index last.
 
     A step has one mode: that of the first tensor or shape.
+    With `wtype="tensorboard"` it is a file that TensorBoard shows, for scalars and histograms.
     """
 
     def __init__(
@@ -34,18 +36,15 @@ class FileWriter:
         verbose: bool = False,
         write_checksum: bool = False,
     ) -> None:
-        if wtype == "tensorboard":
-            raise SMDebugNotImplementedError(
-                "TensorBoard files are not written by this version of smdebug."
-            )
-        if wtype != "events":
-            raise SMDebugValueError(f"wtype must be 'events', not {wtype!r}.")
+        if wtype not in ("events", "tensorboard"):
+            raise SMDebugValueError(f"wtype must be 'events' or 'tensorboard', not {wtype!r}.")
         self.trial_dir = trial_dir
         self.worker = worker
         self.step = step
         self.wtype = wtype
         self.mode = mode
         self._file = _core.StepFile(trial_dir, step, worker)
+        self._summaries = _core.SummaryFile(trial_dir, worker, mode, step)
         self._has_tensors = False
         self._indexed: bool | None = None
 
@@ -63,8 +62,7 @@ class FileWriter:
             raise SMDebugNotImplementedError(
                 "A step has an index for all of its tensors or for none of them."
             )
-        wall_secs = time.time() if timestamp is None else timestamp
-        self._file.tensor(tname, tdata, *self._place(mode, mode_step), wall_secs)
+        self._file.tensor(tname, tdata, *self._place(mode, mode_step), _time(timestamp))
         self._indexed = write_index
         self._has_tensors = True
 
@@ -80,8 +78,35 @@ class FileWriter:
         original = name if original_name is None else original_name
         self._file.shape(name, original, list(shape), *self._place(mode, mode_step))
 
+    def write_scalar_summary(
+        self, name: str, value: Any, global_step: int, timestamp: float | None = None
+    ) -> None:
+        """Adds a number to the curve that TensorBoard shows under this name."""
+        self._check_tensorboard()
+        self._summaries.scalar(name, value, global_step, _time(timestamp))
+
+    def write_histogram_summary(
+        self, tdata: Any, tname: str, global_step: int, bins: str = "default"
+    ) -> None:
+        """Adds a histogram of a tensor, in the buckets that every TensorBoard can show."""
+        self._check_tensorboard()
+        if bins != "default":
+            raise SMDebugNotImplementedError(f"bins must be 'default', not {bins!r}.")
+        if not self._summaries.histogram(tname, tdata, global_step, time.time()):
+            get_logger().warning(
+                "'%s' holds no number that a histogram could show; it is left out.", tname
+            )
+
+    def _check_tensorboard(self) -> None:
+        if self.wtype != "tensorboard":
+            raise SMDebugRuntimeError("Summaries need a FileWriter with wtype='tensorboard'.")
+
     def name(self) -> str:
         """The path of the event file, once there is something in it."""
+        if self.wtype == "tensorboard":
+            return os.path.join(
+                self.trial_dir, self.mode.name, f"{self.step:012}_{self.worker}.tfevents"
+            )
         if not self._has_tensors:
             raise SMDebugRuntimeError(
                 "There is no event file yet; it comes into being with the first tensor."
@@ -89,10 +114,12 @@ class FileWriter:
         return os.path.join(self.trial_dir, _core.event_file_name(self.step, self.worker))
 
     def flush(self) -> None:
-        """Accepted; files appear whole, at close()."""
+        """Shows summaries; the files of a step appear whole, at close()."""
+        self._summaries.flush()
 
     def close(self) -> None:
         """Publishes the step."""
+        self._summaries.close()
         self._file.close()
         if self._indexed is False:
             os.remove(os.path.join(self.trial_dir, _core.index_file_name(self.step, self.worker)))
@@ -114,6 +141,10 @@ class FileWriter:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _time(timestamp: float | None) -> float:
+    return time.time() if timestamp is None else timestamp
 
 
 __all__ = ["FileWriter"]

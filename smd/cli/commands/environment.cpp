@@ -13,7 +13,7 @@ constexpr Example kExamples[] = {
 extern const Command environment;
 const Command environment = {
     .name = "environment",
-    .summary = "Shows the versions of Python, of smdebug and of the packages it works with",
+    .summary = "Shows the versions and the variables that smdebug works with",
     .examples = kExamples,
     .prepare = [](CLI::App&) -> std::unique_ptr<Invocation> { return nullptr; },
 };

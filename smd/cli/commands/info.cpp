@@ -12,6 +12,7 @@
 #include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
 #include "smd/format/file_name.h"
+#include "smd/format/packed_file_name.h"
 
 namespace smd::cli::command_list {
 namespace {
@@ -22,9 +23,10 @@ constexpr double kSilenceSecs = 600;
 
 // The files of a run, by name and size alone.
 struct Files {
-  uint64_t event_files = 0;
+  bool packed = false;
+  uint64_t event_files = 0;  // or segments
   uint64_t event_bytes = 0;
-  uint64_t index_files = 0;
+  uint64_t index_files = 0;  // or logs
   uint64_t index_bytes = 0;
   uint64_t temporary_files = 0;
   uint64_t steps_listed = 0;  // index files that have the name of one
@@ -36,10 +38,10 @@ struct Files {
     newest_ns = std::max(newest_ns, file.mtime_ns);
     if (path.ends_with(".tmp")) {
       ++temporary_files;
-    } else if (path.starts_with("index/")) {
+    } else if (path.starts_with("index/") || path.starts_with(format::kLogFolder)) {
       ++index_files;
       index_bytes += static_cast<uint64_t>(file.size_bytes);
-      if (format::parse_step_file_name(path)) ++steps_listed;
+      if (!packed && format::parse_step_file_name(path)) ++steps_listed;
     } else {
       ++event_files;
       event_bytes += static_cast<uint64_t>(file.size_bytes);
@@ -130,10 +132,13 @@ std::optional<double> wall_secs(const Trial& trial, const Snapshot& snapshot, co
 Result<Info> look(const std::string& run, const Clock& clock) {
   SMD_TRY(const auto storage, open_run(run, {.everything = true}));
   Info info;
+  SMD_TRY(const auto logs, storage->list(format::kLogFolder, ""));
+  info.files.packed = !logs.empty();
   SMD_TRY(const auto index_files, storage->list("index", ""));
   SMD_TRY(const auto trial, open_trial(run));
-  SMD_TRY(const auto event_files, storage->list("events", ""));
-  for (const auto& file : index_files) info.files.add(file);
+  SMD_TRY(const auto event_files,
+          storage->list(info.files.packed ? format::kSegmentFolder : "events", ""));
+  for (const auto& file : info.files.packed ? logs : index_files) info.files.add(file);
   for (const auto& file : event_files) info.files.add(file);
   info.run = trial->name();
   info.ended = trial->has_ended();
@@ -187,6 +192,7 @@ Json json_of(const Info& info) {
           {"collections", std::move(collections)},
           {"first_wall_secs", time(info.first_secs)},
           {"last_wall_secs", time(info.last_secs)},
+          {"layout", files.packed ? "packed" : "original"},
           {"event_files", files.event_files},
           {"event_bytes", files.event_bytes},
           {"index_files", files.index_files},
@@ -268,10 +274,11 @@ void print(const Terminal& terminal, const Info& info) {
          fmt::format("{} to {}", utc_time(*info.first_secs), utc_time(*info.last_secs)));
   }
   const Files& files = info.files;
-  line("files",
-       fmt::format("{} ({}), {} ({})", counted(files.event_files, "event file"),
-                   human_bytes(files.event_bytes), counted(files.index_files, "index file"),
-                   human_bytes(files.index_bytes)));
+  line("files", fmt::format("{} ({}), {} ({})",
+                            counted(files.event_files, files.packed ? "segment" : "event file"),
+                            human_bytes(files.event_bytes),
+                            counted(files.index_files, files.packed ? "log" : "index file"),
+                            human_bytes(files.index_bytes)));
   line("health", health_text(terminal, info.health));
   if (info.collections.empty()) return;
   Table table({{"collection"}, {"tensors", Align::right}, {"saves"}});

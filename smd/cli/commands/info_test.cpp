@@ -87,5 +87,16 @@ TEST_F(InfoCommand, missing_and_broken_files_are_counted) {
   EXPECT_EQ(run({"verify", root}), 1);
 }
 
+TEST_F(InfoCommand, files_of_a_packed_run_are_logs_and_segments) {
+  const std::string packed = std::string(SMD_GOLDEN_DIR) + "/packed/hook";
+  EXPECT_EQ(run({"info", packed}), 0) << err;
+  EXPECT_THAT(out, HasSubstr("1 segment (4.1 KiB), 1 log ("));
+  EXPECT_THAT(out, HasSubstr("nothing is missing"));
+  EXPECT_EQ(run({"info", packed, "--json"}), 0) << err;
+  EXPECT_EQ(json()["layout"], "packed");
+  EXPECT_EQ(json()["event_files"], 1);
+  EXPECT_EQ(json()["health"]["event_files_missing"], 0);
+}
+
 }  // namespace
 }  // namespace smd::cli

@@ -12,6 +12,7 @@
 #include "smd/cli/run_argument.h"
 #include "smd/cli/units.h"
 #include "smd/format/file_name.h"
+#include "smd/packed/delivery.h"
 
 namespace smd::cli::command_list {
 namespace {
@@ -47,7 +48,7 @@ class Sync final : public Invocation {
         progress.update(total - next.bytes_left, total);
         return true;
       };
-      report = storage::sync_to(source->name(), *remote, options);
+      report = packed::sync_run(source->name(), remote, options);
     }
     if (!report.ok()) return report.error();
     if (context.json) {

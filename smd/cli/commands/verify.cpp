@@ -11,6 +11,7 @@
 #include "smd/cli/run_argument.h"
 #include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
+#include "smd/config/hook_config.h"
 
 namespace smd::cli::command_list {
 namespace {
@@ -30,6 +31,7 @@ Json json_of(const std::string& run, const VerifyReport& report) {
     repairs.push_back({{"file", repair.file}, {"message", repair.message}});
   }
   return {{"run", run},
+          {"layout", name_of(report.layout)},
           {"ended", report.ended},
           {"steps", report.steps},
           {"workers", report.workers},
@@ -47,10 +49,12 @@ Json json_of(const std::string& run, const VerifyReport& report) {
 
 void print(const Terminal& terminal, const VerifyReport& report) {
   std::ostream& out = terminal.out;
+  const bool packed = report.layout == RunLayout::packed;
   out << fmt::format("{}, {}, {}, {} ({}), {}\n", counted(report.steps, "step"),
-                     counted(report.workers, "worker"), counted(report.index_files, "index file"),
-                     counted(report.event_files, "event file"), human_bytes(report.event_bytes),
-                     counted(report.tensors, "tensor"));
+                     counted(report.workers, "worker"),
+                     counted(report.index_files, packed ? "log" : "index file"),
+                     counted(report.event_files, packed ? "segment" : "event file"),
+                     human_bytes(report.event_bytes), counted(report.tensors, "tensor"));
   if (report.tensors > 0) {
     out << fmt::format("{} of {} payloads have a checksum to compare with\n",
                        report.payloads_checked, report.tensors);
@@ -87,7 +91,10 @@ class Verify final : public Invocation {
     options.add_option("RUN", run_, "the run to check")->required()->type_name("");
     options.add_flag("--deep", options_.deep, "decode every tensor, too");
     options.add_flag("--repair", options_.repair,
-                     "rebuild index files that are missing or broken from their event files");
+                     "rebuild index files and logs that are missing or broken, and close segments "
+                     "that nobody closed");
+    options.add_flag("--stopped", options_.stopped,
+                     "the writers of the run are gone: repair what they left open, too");
   }
 
   Result<ExitCode> run(const Context& context) override {
@@ -116,6 +123,7 @@ constexpr Example kExamples[] = {
     {"verify runs/first", "check a run"},
     {"verify --deep runs/first", "decode every tensor as well"},
     {"verify --repair runs/first", "bring back steps whose index is lost"},
+    {"verify --repair --stopped runs/first", "after the job was killed"},
     {"verify --json runs/first", "print the report for a program"},
 };
 
@@ -132,7 +140,12 @@ const Command verify = {
         "What is natural while a job runs is only noted. --repair writes missing or broken index "
         "files anew and never touches good ones; a record that was cut off is left out, and shapes "
         "that were saved without values cannot be rebuilt. Do not repair a run that is still being "
-        "recorded.",
+        "recorded. "
+        "Of a packed run, the frames and checksums of logs, records and blocks are checked, and "
+        "whether logs, blocks and footers say the same. --repair then writes logs anew, cuts off "
+        "what a stopped writer left behind the last whole step, and closes its segment. It does so "
+        "only if the job has ended, the same worker has begun another segment, or --stopped is "
+        "given.",
     .examples = kExamples,
     .prepare = [](CLI::App& options) -> std::unique_ptr<Invocation> {
       return std::make_unique<Verify>(options);

@@ -15,6 +15,7 @@ enum class SummaryField : protozero::pbf_tag_type { value = 1 };
 enum class ValueField : protozero::pbf_tag_type {
   tag = 1,
   simple_value = 2,
+  histogram = 5,
   tensor = 8,
   metadata = 9
 };

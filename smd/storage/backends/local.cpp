@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -16,6 +17,7 @@
 
 #include "smd/storage/internal/inotify_watch.h"
 #include "smd/storage/internal/temporary.h"
+#include "smd/storage/mappable_file.h"
 #include "smd/storage/storage.h"
 
 namespace smd::storage {
@@ -200,7 +202,7 @@ class LocalAppendFile final : public AppendFile {
   bool named_ = false;  // the directory knows the file on stable storage
 };
 
-class LocalReadFile final : public ReadFile {
+class LocalReadFile final : public ReadFile, public MappableFile {
  public:
   LocalReadFile(Descriptor file, std::string path)
       : file_(std::move(file)), path_(std::move(path)) {}
@@ -222,6 +224,17 @@ class LocalReadFile final : public ReadFile {
       got += static_cast<size_t>(n);
     }
     return got;
+  }
+
+  std::shared_ptr<std::byte> map(uint64_t offset, uint64_t length) override {
+    static const auto kPage = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+    const uint64_t before = offset % kPage;
+    const size_t size = before + length;
+    void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file_.get(),
+                                static_cast<off_t>(offset - before));
+    if (memory == MAP_FAILED) return nullptr;
+    const std::shared_ptr<void> owner(memory, [size](void* p) { ::munmap(p, size); });
+    return {owner, static_cast<std::byte*>(memory) + before};
   }
 
  private:

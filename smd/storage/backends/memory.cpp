@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "smd/storage/internal/too_large.h"
 #include "smd/storage/storage.h"
 
 namespace smd::storage {
@@ -12,8 +13,16 @@ namespace {
 // The files; shared with those being written and read. Thread-safe.
 struct Files {
   std::mutex mutex;
-  // Guarded by mutex. Whoever has a file open sees it grow, but not the one that replaces it.
+  // Guarded by mutex, like everything below. Whoever has a file open sees it grow, but not the one
+  // that replaces it.
   std::map<std::string, std::shared_ptr<Bytes>, std::less<>> content;
+  // How often the files of each name were replaced, made or removed.
+  std::map<std::string, uint64_t, std::less<>> changes;
+
+  void set(std::string_view path, std::shared_ptr<Bytes> bytes) {
+    content.insert_or_assign(std::string(path), std::move(bytes));
+    ++changes[std::string(path)];
+  }
 };
 
 Error missing(std::string_view path) {
@@ -30,7 +39,7 @@ class MemoryWriteFile final : public WriteFile {
   }
   Status commit() override {
     std::lock_guard lock(files_->mutex);
-    files_->content[path_] = std::make_shared<Bytes>(std::move(bytes_));
+    files_->set(path_, std::make_shared<Bytes>(std::move(bytes_)));
     return {};
   }
 
@@ -98,9 +107,10 @@ class MemoryStorage final : public Storage {
     SMD_RETURN_IF_ERROR(check_path(path));
     auto bytes = std::make_shared<Bytes>();
     std::lock_guard lock(files_->mutex);
-    if (!files_->content.emplace(std::string(path), bytes).second) {
+    if (files_->content.contains(path)) {
       return Error{ErrorCode::io, fmt::format("The file exists already: {}", path)};
     }
+    files_->set(path, bytes);
     return std::unique_ptr<AppendFile>(
         std::make_unique<MemoryAppendFile>(files_, std::move(bytes)));
   }
@@ -111,8 +121,33 @@ class MemoryStorage final : public Storage {
     auto bytes = std::make_shared<Bytes>(content.begin(), content.end());
     std::lock_guard lock(files_->mutex);
     if (when == Put::if_absent && files_->content.contains(path)) return false;
-    files_->content[std::string(path)] = std::move(bytes);
+    files_->set(path, std::move(bytes));
     return true;
+  }
+
+  Result<std::optional<VersionedFile>> read_version(std::string_view path, std::string_view known,
+                                                    uint64_t most_bytes) override {
+    SMD_RETURN_IF_ERROR(check_path(path));
+    std::lock_guard lock(files_->mutex);
+    const auto it = files_->content.find(path);
+    if (it == files_->content.end()) return missing(path);
+    std::string version = version_of(path, *it->second);
+    if (version == known) return std::optional<VersionedFile>();
+    if (it->second->size() > most_bytes) return too_large(it->second->size(), path);
+    return std::optional(VersionedFile{.content = *it->second, .version = std::move(version)});
+  }
+
+  Result<std::optional<std::string>> replace(std::string_view path, ByteSpan content,
+                                             std::string_view version) override {
+    SMD_RETURN_IF_ERROR(check_path(path));
+    auto bytes = std::make_shared<Bytes>(content.begin(), content.end());
+    std::lock_guard lock(files_->mutex);
+    const auto it = files_->content.find(path);
+    const std::string now =
+        it == files_->content.end() ? std::string() : version_of(path, *it->second);
+    if (now != version) return std::optional<std::string>();
+    files_->set(path, bytes);
+    return std::optional(version_of(path, *bytes));
   }
 
   Result<std::unique_ptr<ReadFile>> open(std::string_view path) override {
@@ -158,6 +193,13 @@ class MemoryStorage final : public Storage {
   Status sync() override { return {}; }
 
  private:
+  // Needs the mutex. A file that grows has another size.
+  std::string version_of(std::string_view path, const Bytes& bytes) const {
+    const auto changes = files_->changes.find(path);
+    return fmt::format("{}.{}", changes == files_->changes.end() ? 0 : changes->second,
+                       bytes.size());
+  }
+
   std::shared_ptr<Files> files_ = std::make_shared<Files>();
 };
 

@@ -121,6 +121,18 @@ class S3Storage final : public Storage {
     return true;
   }
 
+  Result<std::optional<VersionedFile>> read_version(std::string_view path, std::string_view known,
+                                                    uint64_t most_bytes) override {
+    SMD_RETURN_IF_ERROR(check_path(path));
+    return bucket_->get_if_changed(key_of(path), known, most_bytes);
+  }
+
+  Result<std::optional<std::string>> replace(std::string_view path, ByteSpan content,
+                                             std::string_view version) override {
+    SMD_RETURN_IF_ERROR(check_path(path));
+    return bucket_->put_if_version(key_of(path), content, version);
+  }
+
   Result<std::unique_ptr<ReadFile>> open(std::string_view path) override {
     SMD_RETURN_IF_ERROR(check_path(path));
     return std::unique_ptr<ReadFile>(std::make_unique<S3ReadFile>(bucket_, key_of(path)));

@@ -7,6 +7,8 @@
 #include <array>
 #include <charconv>
 
+#include "smd/storage/internal/too_large.h"
+
 namespace smd::storage {
 namespace {
 
@@ -25,6 +27,8 @@ std::optional<uint64_t> total_of(std::string_view content_range) {
   if (slash == std::string_view::npos) return std::nullopt;
   return number(content_range.substr(slash + 1));
 }
+
+constexpr int kNotImplemented = 501;
 
 }  // namespace
 
@@ -95,6 +99,13 @@ Result<FileInfo> S3Bucket::head(std::string_view key) {
                   .mtime_ns = std::max<int64_t>(time, 0) * kNanos};
 }
 
+Error S3Bucket::refusal_of(const S3Call& call, const S3Answer& answer) const {
+  const Error error = client_.error_of(call, answer);
+  if (answer.http.status != kNotImplemented) return error;
+  return {ErrorCode::unsupported,
+          fmt::format("The store knows no conditional writes. {}", error.message)};
+}
+
 Status S3Bucket::put(std::string_view key, ByteSpan content) {
   SMD_RETURN_IF_ERROR(
       call({.kind = "PUT", .method = "PUT", .key = std::string(key), .body = content}));
@@ -109,13 +120,66 @@ Result<bool> S3Bucket::put_if_absent(std::string_view key, ByteSpan content) {
                     .body = content};
   SMD_TRY(const S3Answer answer, client_.send(call));
   if (answer.ok()) return true;
-  if (answer.http.status != 412) return client_.error_of(call, answer);
+  if (answer.http.status != 412) return refusal_of(call, answer);
   if (!answer.uncertain) return false;
   // A lost answer was perhaps ours: then the object is, too.
   Bytes there(content.size() + 1);
   SMD_TRY(const Piece piece, get(key, 0, there));
   return piece.object_bytes == content.size() &&
          std::equal(content.begin(), content.end(), there.begin());
+}
+
+Result<std::optional<VersionedFile>> S3Bucket::get_if_changed(std::string_view key,
+                                                              std::string_view known,
+                                                              uint64_t most_bytes) {
+  VersionedFile file;
+  file.content.resize(most_bytes);
+  S3Call call{.kind = "GET",
+              .method = "GET",
+              .key = std::string(key),
+              .headers = {{"Range", fmt::format("bytes=0-{}", most_bytes - 1)}},
+              .into = file.content};
+  if (!known.empty()) call.headers.emplace_back("If-None-Match", known);
+  SMD_TRY(const S3Answer answer, client_.send(call));
+  if (answer.http.status == 304) return std::optional<VersionedFile>();
+  if (answer.http.status == 416) {  // an empty object
+    file.content.clear();
+    return std::optional(std::move(file));
+  }
+  if (!answer.ok()) return client_.error_of(call, answer);
+  const auto total = answer.http.status == 206 ? total_of(answer.http.header("content-range"))
+                                               : number(answer.http.header("content-length"));
+  if (total && *total > most_bytes) {
+    return too_large(*total, fmt::format("s3://{}/{}", client_.bucket(), key));
+  }
+  file.content.resize(answer.http.got_bytes);
+  file.version = answer.http.header("etag");
+  return std::optional(std::move(file));
+}
+
+Result<std::optional<std::string>> S3Bucket::put_if_version(std::string_view key, ByteSpan content,
+                                                            std::string_view version) {
+  const std::pair<std::string, std::string> condition =
+      version.empty() ? std::pair("If-None-Match", "*")
+                      : std::pair("If-Match", std::string(version));
+  const S3Call call{.kind = "PUT",
+                    .method = "PUT",
+                    .key = std::string(key),
+                    .headers = {condition},
+                    .body = content};
+  SMD_TRY(const S3Answer answer, client_.send(call));
+  if (answer.ok()) return std::optional(answer.http.header("etag"));
+  const bool gone = answer.http.status == 404 && answer.fault.code == "NoSuchKey";
+  if (answer.http.status != 412 && !gone) return refusal_of(call, answer);
+  if (!answer.uncertain || gone) return std::optional<std::string>();
+  // A lost answer was perhaps ours: then the object is, too.
+  auto there = get_if_changed(key, "", content.size() + 1);
+  if (!there.ok()) {
+    if (there.error().code != ErrorCode::corrupt) return there.error();
+    return std::optional<std::string>();  // longer than ours
+  }
+  if (!std::ranges::equal((*there)->content, content)) return std::optional<std::string>();
+  return std::optional(std::move((*there)->version));
 }
 
 Status S3Bucket::remove(std::string_view key) {

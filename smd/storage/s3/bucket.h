@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "smd/storage/s3/answer.h"
 #include "smd/storage/s3/client.h"
 #include "smd/storage/s3/options.h"
+#include "smd/storage/storage.h"
 
 namespace smd::storage {
 
@@ -33,6 +35,13 @@ class S3Bucket final {
   Status put(std::string_view key, ByteSpan content);
   // False: there is such an object.
   Result<bool> put_if_absent(std::string_view key, ByteSpan content);
+  // The whole object, of at most `most_bytes`, with its ETag as version; nullopt: it still has the
+  // version `known`, if that is not empty.
+  Result<std::optional<VersionedFile>> get_if_changed(std::string_view key, std::string_view known,
+                                                      uint64_t most_bytes);
+  // The new version; nullopt: the object has another one, or there is one (empty `version`).
+  Result<std::optional<std::string>> put_if_version(std::string_view key, ByteSpan content,
+                                                    std::string_view version);
   // Success also if there is no such object.
   Status remove(std::string_view key);
   // All pages. With a delimiter, what lies deeper is summed up in `folders`.
@@ -54,6 +63,8 @@ class S3Bucket final {
       : client_(std::move(name), std::move(endpoint), std::move(options), std::move(http)) {}
   // The answer, or its refusal as an error.
   Result<S3Answer> call(const S3Call& call);
+  // Of a conditional write. unsupported: the store knows none.
+  Error refusal_of(const S3Call& call, const S3Answer& answer) const;
 
   S3Client client_;
 };

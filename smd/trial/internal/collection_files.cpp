@@ -40,16 +40,8 @@ bool is_collections_file(std::string_view path) {
 
 Status CollectionFiles::refresh(Staging& staging) {
   SMD_TRY(const auto files, storage_->list(kFolder, ""));
-  bool changed = false;
   for (const auto& file : files) {
-    if (!is_collections_file(file.path)) continue;
-    if (!is_utf8(file.path)) {
-      if (unnamed_.insert(file.path).second) {
-        log_->warning("A collections file is left out, as its name is not valid UTF-8: " +
-                      file.path);
-      }
-      continue;
-    }
+    if (!is_usable(file.path)) continue;
     Known& known = known_[file.path];
     if (!known.text.empty() && known.size_bytes == file.size_bytes &&
         known.mtime_ns == file.mtime_ns) {
@@ -57,10 +49,28 @@ Status CollectionFiles::refresh(Staging& staging) {
     }
     SMD_TRY(const Bytes text, storage::read_all(*storage_, file.path, storage::kMostJsonBytes));
     known = {file.size_bytes, file.mtime_ns, std::string(as_text(text))};
-    changed = true;
+    changed_ = true;
   }
-  if (!changed) return {};
+  return publish(staging);
+}
 
+bool CollectionFiles::is_usable(const std::string& path) {
+  if (!is_collections_file(path)) return false;
+  if (is_utf8(path)) return true;
+  if (unnamed_.insert(path).second) {
+    log_->warning("A collections file is left out, as its name is not valid UTF-8: " + path);
+  }
+  return false;
+}
+
+void CollectionFiles::add(const std::string& path, std::string text) {
+  if (!is_usable(path)) return;
+  known_[path].text = std::move(text);
+  changed_ = true;
+}
+
+Status CollectionFiles::publish(Staging& staging) {
+  if (!changed_) return {};
   auto all = std::make_shared<CollectionSet>();
   bool first = true;
   std::vector<std::string> workers;
@@ -80,6 +90,7 @@ Status CollectionFiles::refresh(Staging& staging) {
   }
   std::ranges::sort(workers);
   staging.set_collections(std::move(all), std::move(workers));
+  changed_ = false;
   return {};
 }
 

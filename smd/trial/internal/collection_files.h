@@ -25,6 +25,9 @@ class CollectionFiles final {
 
   // Gives the staging the collections of all workers together when one of them is new or changed.
   Status refresh(Staging& staging);
+  // The same for what somebody else has read: add() as often as needed, then publish().
+  void add(const std::string& path, std::string text);
+  Status publish(Staging& staging);
 
  private:
   struct Known {
@@ -33,10 +36,13 @@ class CollectionFiles final {
     std::string text;
   };
 
+  bool is_usable(const std::string& path);
+
   const std::shared_ptr<storage::Storage> storage_;
   const std::shared_ptr<Log> log_;
   std::map<std::string, Known> known_;  // by path
   std::set<std::string> unnamed_;       // files that were told of
+  bool changed_ = false;                // since publish() succeeded
 };
 
 }  // namespace smd::internal

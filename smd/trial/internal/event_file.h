@@ -31,6 +31,9 @@ class EventFile final {
   // Holds the record against what an index says about it; `deep` decodes its tensor, too.
   Check check(const format::TensorLocation& location, bool deep);
 
+  // CRC-32C of bytes that must lie in the file.
+  Result<uint32_t> checksum(uint64_t offset, uint64_t count);
+
   struct Scan {
     std::vector<format::TensorLocation> tensors;
     std::optional<StepInfo> step;  // of the first tensor
@@ -50,7 +53,6 @@ class EventFile final {
 
   // `count` bytes, which must lie in the file; valid until the next call.
   Result<ByteSpan> bytes(uint64_t offset, uint64_t count);
-  Result<uint32_t> checksum(uint64_t offset, uint64_t count);
   // The payload's length from a header whose checksum is right, and that fits into the file.
   Result<uint64_t> payload_bytes(uint64_t offset);
   // The name in the record, `expected` or another one; reads the whole record only if its beginning

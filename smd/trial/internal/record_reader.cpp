@@ -9,7 +9,9 @@
 #include "smd/base/crc32c.h"
 #include "smd/format/event.h"
 #include "smd/format/tfrecord.h"
+#include "smd/packed/segment_file.h"
 #include "smd/reduce/reduce.h"
+#include "smd/storage/mappable_file.h"
 #include "smd/types/tensor_name.h"
 
 namespace smd::internal {
@@ -25,6 +27,8 @@ constexpr uint64_t kMostExtentBytes = uint64_t{8} << 20;
 constexpr uint64_t kMostBlockBytes = uint64_t{64} << 20;
 // Enough for the beginning of a record up to its elements.
 constexpr uint64_t kHeadBytes = 4096;
+// Records from this size on are mapped rather than copied, where files can be.
+constexpr uint64_t kMappedBytes = uint64_t{1} << 20;
 // Remote sizes are asked for, at the price of a request, before more than this is allocated.
 constexpr uint64_t kTrustedBytes = uint64_t{64} << 20;
 
@@ -220,6 +224,7 @@ Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, uint64_t b
 std::vector<RecordReader::Extent> RecordReader::stretches_of(const Layout& layout) {
   std::vector<Extent> small;
   for (const Layout::Entry& entry : layout.entries()) {
+    if (entry.form == Layout::Form::split) continue;
     if (entry.length <= kSmallBytes) small.push_back({entry.offset, entry.offset + entry.length});
   }
   std::ranges::sort(small, {}, &Extent::begin);
@@ -294,6 +299,16 @@ Result<TensorValue> RecordReader::read_large(const Snapshot& snapshot, const Loc
       return outside(begin, entry.length, size, file.path);
     }
   }
+  // What grows only is never cut, and its elements are aligned. A check reads everything anyway.
+  const Part& part = snapshot.part(at.part);
+  if (part.append_only && !part.checksums && entry.length >= kMappedBytes) {
+    if (auto* const mappable = dynamic_cast<storage::MappableFile*>(file.file.get())) {
+      if (auto mapped = mappable->map(begin, entry.length)) {
+        SMD_TRY(auto event, parse(snapshot, at, {mapped.get(), entry.length}));
+        return value_of(event, std::move(mapped));
+      }
+    }
+  }
   // The elements go where they will stay, aligned. A remote beginning would cost a request.
   uint64_t elements_at = 0;
   if (!storage_->is_remote()) {
@@ -314,8 +329,102 @@ Result<TensorValue> RecordReader::read_large(const Snapshot& snapshot, const Loc
   return value_of(event, std::move(memory));
 }
 
+// Reads the elements of one piece to `out`; the time at which it was recorded.
+Result<double> RecordReader::read_piece(const Part& part, const Layout::Piece& piece,
+                                        OpenFile& file, std::span<std::byte> out) {
+  const uint64_t begin = part.base + piece.offset;
+  const auto wrong = [&](std::string_view what) {
+    return Error{ErrorCode::corrupt,
+                 fmt::format("{} at offset {} of file: {}", what, begin, file.path)};
+  };
+  const auto check = [&](uint32_t crc) -> Status {
+    if (!part.checksums || part.checksums->pieces[piece.number] == crc) return {};
+    return wrong(
+        fmt::format("The part of a tensor does not have the checksum {:#010x} that the "
+                    "log says, but {:#010x},",
+                    part.checksums->pieces[piece.number], crc));
+  };
+  // What a record says besides its elements is short.
+  constexpr uint64_t kMostOverheadBytes = uint64_t{1} << 20;
+  if (piece.length - out.size() > kMostOverheadBytes) {
+    return wrong("There is no such part of a tensor");
+  }
+  std::array<std::byte, kHeadBytes> head;
+  SMD_TRY(const size_t got,
+          file.file->read_at(begin, std::span(head).first(std::min(kHeadBytes, piece.length))));
+  const auto place = format::locate_content(ByteSpan(head).first(got));
+  if (!place || place->length != out.size() || place->offset > piece.length - out.size()) {
+    // Small, or written by somebody else.
+    SMD_TRY(const Bytes record, packed::read_bytes(*file.file, begin, piece.length));
+    const auto framed = format::parse_record(record, begin);
+    if (!framed.ok()) return in_file(framed.error(), file.path);
+    SMD_RETURN_IF_ERROR(check(crc32c(framed->payload)));
+    const auto event = format::view_event(framed->payload);
+    if (!event.ok()) return in_file(event.error(), file.path);
+    if (!event->tensor || event->tensor->elements.size() != out.size()) {
+      return wrong("There is no such part of a tensor");
+    }
+    std::copy(event->tensor->elements.begin(), event->tensor->elements.end(), out.begin());
+    return event->wall_secs;
+  }
+  const auto header = format::record_header(piece.length - format::kRecordOverheadBytes);
+  if (!std::equal(header.begin(), header.end(), head.begin())) {
+    return wrong("There is no record of the length that the log says");
+  }
+  SMD_TRY(const size_t elements, file.file->read_at(begin + place->offset, out));
+  if (elements < out.size()) {
+    return outside(begin, piece.length, begin + place->offset + elements, file.path);
+  }
+  Bytes after(piece.length - place->offset - out.size());
+  SMD_TRY(const size_t rest, file.file->read_at(begin + place->offset + out.size(), after));
+  if (rest < after.size() || after.size() < format::kRecordFooterBytes) {
+    return outside(begin, piece.length, begin + piece.length - after.size() + rest, file.path);
+  }
+  if (part.checksums) {
+    uint32_t crc = crc32c(ByteSpan(head).subspan(format::kRecordHeaderBytes,
+                                                 place->offset - format::kRecordHeaderBytes));
+    crc = crc32c(out, crc);
+    crc = crc32c(ByteSpan(after).first(after.size() - format::kRecordFooterBytes), crc);
+    SMD_RETURN_IF_ERROR(check(crc));
+  }
+  const auto outline = format::outline_tensor(ByteSpan(head).first(got), after);
+  return outline ? outline->wall_secs : part.wall_secs;
+}
+
+Result<TensorValue> RecordReader::read_split(const Snapshot& snapshot, const Location& at) {
+  const Part& part = snapshot.part(at.part);
+  const Layout::Entry& entry = snapshot.entry(at);
+  const Layout::Split& split = snapshot.layout_of(part).split_of(entry);
+  const size_t size = size_of(entry.dtype);
+  const uint64_t bytes = (split.pieces.back().first + split.pieces.back().count) * size;
+  SMD_TRY(OpenFile file, take(snapshot, at.part));
+  SMD_TRY(const uint64_t file_bytes, file.file->size());
+  for (const Layout::Piece& piece : split.pieces) {
+    const uint64_t begin = part.base + piece.offset;
+    if (begin + piece.length > file_bytes) {
+      return outside(begin, piece.length, file_bytes, file.path);
+    }
+  }
+  TensorValue value{.dtype = entry.dtype, .shape = split.shape};
+  // One piece of memory for all; the pieces hold as many bytes, so the file does, too.
+  value.memory = allocate_aligned(bytes, 0, 0);
+  if (!value.memory) {
+    return Error{ErrorCode::io,
+                 fmt::format("There is no memory for a tensor of {} bytes: {}", bytes, file.path)};
+  }
+  const std::span<std::byte> elements(value.memory.get(), bytes);
+  for (const Layout::Piece& piece : split.pieces) {
+    SMD_TRY(value.wall_secs, read_piece(part, piece, file,
+                                        elements.subspan(piece.first * size, piece.count * size)));
+  }
+  value.elements = elements;
+  give_back(std::move(file));
+  return value;
+}
+
 Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location& at) {
   const Layout::Entry& entry = snapshot.entry(at);
+  if (entry.form == Layout::Form::split) return read_split(snapshot, at);
   if (entry.length > kSmallBytes) {
     SMD_TRY(OpenFile file, take(snapshot, at.part));
     SMD_TRY(TensorValue value, read_large(snapshot, at, file));
@@ -330,14 +439,21 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
   }
   const Part& part = snapshot.part(at.part);
   if (part.checksums) SMD_RETURN_IF_ERROR(check_block(snapshot, part, block.at(extent)));
-  format::EventView event{
-      .tensor = format::TensorContent{.dtype = entry.dtype, .elements = block.at(entry)}};
+  format::EventView event{.wall_secs = part.wall_secs};
+  event.tensor.emplace();
+  event.tensor->dtype = entry.dtype;
+  event.tensor->elements = block.at(entry);
   if (entry.form == Layout::Form::number) event.tensor->shape = {1};
   return value_of(event, nullptr);
 }
 
 Result<TensorDescription> RecordReader::describe(const Snapshot& snapshot, const Location& at) {
   const Layout::Entry& entry = snapshot.entry(at);
+  if (entry.form == Layout::Form::split) {
+    const Part& part = snapshot.part(at.part);
+    return TensorDescription{entry.dtype, snapshot.layout_of(part).split_of(entry).shape,
+                             part.wall_secs};
+  }
   if (entry.length > kHeadBytes) {
     const uint64_t begin = snapshot.part(at.part).base + entry.offset;
     SMD_TRY(OpenFile file, take(snapshot, at.part));
@@ -373,6 +489,17 @@ Status RecordReader::visit(const Snapshot& snapshot, std::span<const Location> a
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto key = [&](uint32_t i) { return std::pair(at[i].part, snapshot.entry(at[i]).offset); };
   if (!std::ranges::is_sorted(order, {}, key)) std::ranges::sort(order, {}, key);
+
+  // Tensors in parts are no numbers, and need not be read to know that.
+  const auto is_split = [&](uint32_t i) {
+    return snapshot.entry(at[i]).form == Layout::Form::split;
+  };
+  for (uint32_t i : order) {
+    if (is_split(i)) {
+      SMD_RETURN_IF_ERROR(visitor(i, format::TensorContent{.dtype = snapshot.entry(at[i]).dtype}));
+    }
+  }
+  order.erase(std::remove_if(order.begin(), order.end(), is_split), order.end());
 
   const uint64_t gap = storage_->is_remote() ? kRemoteGapBytes : kLocalGapBytes;
   for (size_t first = 0; first < order.size();) {

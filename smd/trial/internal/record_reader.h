@@ -73,6 +73,9 @@ class RecordReader final {
   static uint64_t owner_of(const Snapshot& snapshot, uint32_t part);
   // The bytes that a number or record needs to be read and checked.
   static Extent extent_of(const Snapshot& snapshot, const Location& at);
+  Result<TensorValue> read_split(const Snapshot& snapshot, const Location& at);
+  static Result<double> read_piece(const Part& part, const Layout::Piece& piece, OpenFile& file,
+                                   std::span<std::byte> out);
   Result<TensorValue> read_large(const Snapshot& snapshot, const Location& at, OpenFile& file);
   // Bytes that hold the extent, from the file or from what is kept.
   Result<Block> read_block(const Snapshot& snapshot, uint32_t part, const Extent& wanted);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "smd/format/event_name.h"
 #include "smd/format/packed_block.h"
 #include "smd/format/packed_footer.h"
 #include "smd/format/tfrecord.h"
+#include "smd/packed/segment_file.h"
 #include "smd/types/tensor_name.h"
 
 namespace smd::internal {
@@ -18,80 +18,46 @@ constexpr std::string_view kAbs = "abs_";
 
 Error corrupt(std::string what) { return {ErrorCode::corrupt, std::move(what)}; }
 
-// Up to `length` bytes; fewer at the end of the file.
-Result<Bytes> read_bytes(storage::ReadFile& file, uint64_t offset, uint64_t length) {
-  Bytes bytes(length);
-  SMD_TRY(const size_t got, file.read_at(offset, bytes));
-  bytes.resize(got);
-  return bytes;
-}
-
-Result<std::string> log_of_footer(storage::ReadFile& file, uint64_t size) {
-  if (size < format::kFooterTailBytes) {
-    return Error{ErrorCode::not_found, "The segment has no footer."};
-  }
-  SMD_TRY(const Bytes tail,
-          read_bytes(file, size - format::kFooterTailBytes, format::kFooterTailBytes));
-  SMD_TRY(const auto place, format::parse_footer_tail(tail, size));
-  SMD_TRY(const Bytes compressed, read_bytes(file, place.offset, place.length));
-  return format::unpack_footer(place, compressed);
-}
-
-// The entries that stand in the blocks of a segment, up to the first record that is not whole.
-Result<std::string> log_of_blocks(storage::ReadFile& file, uint64_t size) {
-  constexpr uint64_t kHeadBytes = 256;  // enough for the name of a block
-  std::string log;
-  for (uint64_t at = 0; at < size;) {
-    SMD_TRY(const Bytes head, read_bytes(file, at, format::kRecordHeaderBytes + kHeadBytes));
-    if (head.size() < format::kRecordHeaderBytes) break;
-    const auto payload = load_le<uint64_t>(head.data());
-    const auto header = format::record_header(payload);
-    if (!std::equal(header.begin(), header.end(), head.begin()) ||
-        payload > size - at - format::kRecordHeaderBytes ||
-        size - at - format::kRecordHeaderBytes - payload < format::kRecordFooterBytes) {
-      break;
-    }
-    const uint64_t length = payload + format::kRecordOverheadBytes;
-    if (format::peek_name(ByteSpan(head).subspan(format::kRecordHeaderBytes)) ==
-        format::kBlockTag) {
-      SMD_TRY(const Bytes bytes, read_bytes(file, at, length));
-      const auto record = format::parse_record(bytes, at);
-      if (!record.ok()) break;
-      if (const auto entries = format::block_entries(record->payload)) log += *entries;
-    }
-    at += length;
-  }
-  return log;
-}
-
 }  // namespace
+
+Status SegmentLog::read_more(std::string_view text) { return parse(as_bytes(text)); }
+
+uint64_t SegmentLog::numbers_of(const format::PackedStep& step) const {
+  return schemas_.at(step.schema).values.size();
+}
+
+uint64_t SegmentLog::number_bytes_of(const format::PackedStep& step) const {
+  return schemas_.at(step.schema).size_bytes;
+}
 
 Status SegmentLog::read(storage::Storage& storage) {
   const std::string path = format::log_file_name(name_.writer, name_.sequence);
   SMD_TRY(auto file, storage.open(path));
   SMD_TRY(const uint64_t size, file->size());
   if (size <= read_bytes_) return {};
-  SMD_TRY(const Bytes text, read_bytes(*file, read_bytes_, size - read_bytes_));
+  if (size > format::kMostLogBytes) {
+    return corrupt(fmt::format("A log of {} bytes is longer than any may be: {}", size, path));
+  }
+  SMD_TRY(const Bytes text, packed::read_bytes(*file, read_bytes_, size - read_bytes_));
   const Status status = parse(text);
   if (status.ok()) return {};
   return Error{status.error().code, fmt::format("{} File: {}", status.error().message, path)};
 }
 
 Status SegmentLog::read_segment(storage::Storage& storage) {
-  const std::string path = format::segment_file_name(name_.writer, name_.sequence);
-  SMD_TRY(auto file, storage.open(path));
-  SMD_TRY(const uint64_t size, file->size());
-  auto log = log_of_footer(*file, size);
-  if (!log.ok()) {
-    if (log.error().code == ErrorCode::unsupported) return log.error();
-    log = log_of_blocks(*file, size);
-  }
-  if (!log.ok()) return log.error();
+  SMD_TRY(auto file, storage.open(format::segment_file_name(name_.writer, name_.sequence)));
+  SMD_TRY(const std::string log, packed::log_of_segment(*file));
+  return read_whole(log);
+}
+
+Status SegmentLog::read_whole(std::string_view log) {
   // The same bytes as those of the log, so what was read before need not be read again.
-  if (log->size() <= read_bytes_) return {};
-  const Status status = parse(as_bytes(*log).subspan(read_bytes_));
+  if (log.size() <= read_bytes_) return {};
+  const Status status = parse(as_bytes(log).subspan(read_bytes_));
   if (status.ok()) return {};
-  return Error{status.error().code, fmt::format("{} File: {}", status.error().message, path)};
+  return Error{status.error().code,
+               fmt::format("{} File: {}", status.error().message,
+                           format::segment_file_name(name_.writer, name_.sequence))};
 }
 
 Status SegmentLog::parse(ByteSpan text) {
@@ -114,8 +80,10 @@ Status SegmentLog::parse(ByteSpan text) {
 }
 
 Status SegmentLog::take(const format::PackedEntry& entry) {
-  if (std::holds_alternative<format::PackedHeader>(entry)) {
+  if (const auto* header = std::get_if<format::PackedHeader>(&entry)) {
+    // A header that stands again brings features that the steps after it need.
     begun_ = true;
+    segment_ = header->segment;
     return {};
   }
   if (!begun_) return corrupt("The log does not begin with a header.");
@@ -123,6 +91,11 @@ Status SegmentLog::take(const format::PackedEntry& entry) {
     if (names->first_id != names_.size()) {
       return corrupt(fmt::format("The names from number {} on do not follow the {} before.",
                                  names->first_id, names_.size()));
+    }
+    for (std::string_view name : names->names) {
+      if (!is_utf8(name)) {
+        return corrupt(fmt::format("The name number {} is not UTF-8.", names_.size()));
+      }
     }
     names_.insert(names_.end(), names->names.begin(), names->names.end());
   }
@@ -138,6 +111,10 @@ Status SegmentLog::take_schema(const format::PackedSchema& schema) {
       return corrupt(fmt::format("The schema {} names the tensor {}, but there are only {} names.",
                                  schema.id, value.tensor, names_.size()));
     }
+  }
+  for (std::string_view op : schema.ops) {
+    if (!is_utf8(op))
+      return corrupt(fmt::format("A name in the schema {} is not UTF-8.", schema.id));
   }
   format::BlockPlaces places = format::places_of(schema.values);
   schemas_.insert_or_assign(schema.id, Schema{.ops = {schema.ops.begin(), schema.ops.end()},
@@ -168,8 +145,46 @@ Status SegmentLog::take_step(const format::PackedStep& step) {
     return corrupt(fmt::format("The {} bytes of numbers of step {} lie outside of it.",
                                schema->second.size_bytes, step.info.step));
   }
+  for (const RawGroup& group : groups_of(step.raws)) {
+    SMD_RETURN_IF_ERROR(check_group(step, group));
+  }
   steps_.push_back(step);
   return {};
+}
+
+std::vector<SegmentLog::RawGroup> SegmentLog::groups_of(std::span<const format::PackedRaw> raws) {
+  std::vector<RawGroup> groups;
+  for (const format::PackedRaw& raw : raws) {
+    const bool follows = raw.first > 0 && !groups.empty() && groups.back().back().count > 0 &&
+                         groups.back().front().tensor == raw.tensor;
+    if (follows) {
+      groups.back() = {groups.back().data(), groups.back().size() + 1};
+    } else {
+      groups.push_back({&raw, 1});
+    }
+  }
+  return groups;
+}
+
+Status SegmentLog::check_group(const format::PackedStep& step, const RawGroup& group) const {
+  const format::PackedRaw& first = group.front();
+  if (first.count == 0 && first.first == 0) return {};
+  const auto wrong = [&] {
+    return corrupt(fmt::format("The parts of '{}' at step {} do not make a tensor.",
+                               names_[first.tensor], step.info.step));
+  };
+  const size_t size = size_of(first.dtype);
+  if (size == 0) return wrong();  // texts
+  uint64_t count = 0;
+  for (const format::PackedRaw& raw : group) {
+    if (raw.first != count || raw.dtype != first.dtype || raw.shape != first.shape ||
+        raw.count == 0 || raw.count > raw.length / size) {
+      return wrong();
+    }
+    count += raw.count;
+  }
+  const auto whole = element_count(first.shape);
+  return whole.ok() && static_cast<uint64_t>(*whole) == count ? Status() : wrong();
 }
 
 void SegmentLog::merge(Staging& staging, bool keep_checksums) {
@@ -182,12 +197,16 @@ void SegmentLog::merge(Staging& staging, bool keep_checksums) {
       checksums = std::make_shared<Checksums>();
       checksums->records.resize(known.entries().size());
       checksums->block = step.block_crc32c;
-      for (size_t i = 0; i < step.raws.size(); ++i) {
+      const auto groups = groups_of(step.raws);
+      for (size_t i = 0; i < groups.size(); ++i) {
         // A number of the same name counts more than the record.
         const uint32_t at = known.order()[i];
-        if (known.entries()[at].form == Layout::Form::record) {
-          checksums->records[at] = step.raws[i].crc32c;
+        if (known.entries()[at].form == Layout::Form::record && groups[i].front().count == 0) {
+          checksums->records[at] = groups[i].front().crc32c;
         }
+      }
+      for (const format::PackedRaw& raw : step.raws) {
+        if (raw.count > 0) checksums->pieces.push_back(raw.crc32c);
       }
     }
     staging.add({.step = step.info,
@@ -197,7 +216,8 @@ void SegmentLog::merge(Staging& staging, bool keep_checksums) {
                  .checksums = std::move(checksums),
                  .base = step.base,
                  .precedence = name_.micros,
-                 .append_only = true});
+                 .append_only = true,
+                 .wall_secs = step.wall_secs});
   }
   steps_.clear();
 }
@@ -218,7 +238,10 @@ uint32_t SegmentLog::tensor_of(uint32_t name, Staging& staging) {
 uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging) {
   key_.assign({step.schema, step.block_offset, step.raws.size()});
   for (const format::PackedRaw& raw : step.raws) {
-    key_.insert(key_.end(), {raw.tensor, raw.offset, raw.length});
+    key_.insert(key_.end(), {raw.tensor, raw.offset, raw.length, raw.first, raw.count});
+    if (raw.count == 0) continue;
+    key_.insert(key_.end(), {static_cast<uint64_t>(raw.dtype), raw.shape.size()});
+    key_.insert(key_.end(), raw.shape.begin(), raw.shape.end());
   }
   for (const format::PackedShape& shape : step.shapes) {
     key_.insert(key_.end(), {shape.tensor, shape.original_name, shape.shape.size()});
@@ -231,10 +254,25 @@ uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging)
     std::vector<Layout::ShapeOf> shapes;
     const Schema& schema = schemas_.at(step.schema);
     entries.reserve(step.raws.size() + schema.values.size());
-    for (const format::PackedRaw& raw : step.raws) {
-      Layout::Entry entry = entry_of(raw.tensor, staging);
-      entry.offset = raw.offset;
-      entry.length = raw.length;
+    std::vector<Layout::Split> splits;
+    uint32_t pieces = 0;
+    for (const RawGroup& group : groups_of(step.raws)) {
+      Layout::Entry entry = entry_of(group.front().tensor, staging);
+      entry.offset = group.front().offset;
+      entry.length = group.front().length;
+      if (group.front().count > 0) {
+        Layout::Split split{.tensor = entry.tensor, .slot = entry.slot, .shape = group[0].shape};
+        uint64_t end = 0;
+        for (const format::PackedRaw& raw : group) {
+          split.pieces.push_back({raw.offset, raw.length, raw.first, raw.count, pieces++});
+          entry.offset = std::min(entry.offset, raw.offset);
+          end = std::max(end, raw.offset + raw.length);
+        }
+        entry.length = end - entry.offset;
+        entry.form = Layout::Form::split;
+        entry.dtype = group.front().dtype;
+        splits.push_back(std::move(split));
+      }
       entries.push_back(entry);
     }
     std::vector<uint32_t> slots;  // of the schema's reductions
@@ -263,7 +301,7 @@ uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging)
           {tensor_of(shape.tensor, staging), names_[shape.original_name], shape.shape});
     }
     known->second = staging.add_layout(std::move(entries), std::move(shapes),
-                                       {step.block_offset, schema.size_bytes});
+                                       {step.block_offset, schema.size_bytes}, std::move(splits));
   }
   std::swap(key_, last_key_);
   last_layout_ = known->second;

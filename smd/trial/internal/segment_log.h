@@ -7,7 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "smd/base/result.h"
@@ -27,7 +29,11 @@ class SegmentLog final {
   Status read(storage::Storage& storage);
   // The same without the log: from the footer, or else from the records of the segment.
   Status read_segment(storage::Storage& storage);
-  // Adds the steps that were read to the staging.
+  // The same from the bytes of a log, wherever they come from: all of it, or what continues what
+  // was read before.
+  Status read_whole(std::string_view log);
+  Status read_more(std::string_view text);
+  // Adds the steps that were read to the staging, and forgets them.
   void merge(Staging& staging, bool keep_checksums);
 
   // No step will follow.
@@ -35,7 +41,21 @@ class SegmentLog final {
   // Bytes of the log that were understood.
   uint64_t size_bytes() const { return read_bytes_; }
 
+  // --- for those who do not merge
+  // The path of the segment, as the log says it.
+  const std::string& segment() const { return segment_; }
+  const std::vector<format::PackedStep>& steps() const { return steps_; }
+  const std::string& name(uint32_t id) const { return names_[id]; }
+  // How many numbers the block of a step holds, and in how many bytes.
+  uint64_t numbers_of(const format::PackedStep& step) const;
+  uint64_t number_bytes_of(const format::PackedStep& step) const;
+
  private:
+  // The records of one tensor.
+  using RawGroup = std::span<const format::PackedRaw>;
+  static std::vector<RawGroup> groups_of(std::span<const format::PackedRaw> raws);
+  Status check_group(const format::PackedStep& step, const RawGroup& group) const;
+
   struct Schema {
     std::vector<std::string> ops;
     std::vector<format::PackedValue> values;
@@ -58,6 +78,7 @@ class SegmentLog final {
   uint64_t read_bytes_ = 0;
   bool begun_ = false;  // the header was read
   bool ended_ = false;
+  std::string segment_;
   std::vector<std::string> names_;
   std::vector<uint32_t> tensors_;  // their numbers in the staging, as far as they were looked up
   std::map<uint32_t, Schema> schemas_;

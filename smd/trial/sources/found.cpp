@@ -1,26 +1,19 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <mutex>
-#include <thread>
 
 #include "smd/format/packed_file_name.h"
+#include "smd/trial/internal/poll.h"
 #include "smd/trial/source.h"
 
 namespace smd {
 namespace {
 
-// While nobody knows the layout and nothing tells of changes, this often is looked.
-constexpr std::chrono::milliseconds kPoll{250};
-
 // Serves as a run in the original's layout until a packed one is found or steps have been read.
 class FoundSource final : public Source {
  public:
   explicit FoundSource(SourceOptions options)
-      : options_(std::move(options)), current_(original_source(options_)) {
-    // Object stores hold no packed runs.
-    decided_ = options_.storage->is_remote();
-  }
+      : options_(std::move(options)), current_(original_source(options_)) {}
 
   Status refresh(Staging& staging) override {
     if (!decided_) SMD_RETURN_IF_ERROR(decide());
@@ -44,9 +37,8 @@ class FoundSource final : public Source {
       if (changed) drain(*watch);
       return changed;
     }
-    const auto next = std::chrono::steady_clock::now() + kPoll;
-    std::this_thread::sleep_until(std::min(deadline, next));
-    return next <= deadline;
+    return internal::wait_for_next_look(
+        options_.storage->is_remote() ? internal::kRemotePoll : internal::kLocalPoll, deadline);
   }
 
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at) override {
@@ -83,6 +75,13 @@ class FoundSource final : public Source {
   }
 
   Status decide() {
+    if (options_.storage->is_remote()) {
+      SMD_TRY(auto committed, committed_source(options_));
+      if (!committed) return {};
+      SMD_RETURN_IF_ERROR(check_alone());
+      become(std::move(committed));
+      return {};
+    }
     {
       // Before the look, so that nothing falls between the two.
       static const std::vector<std::string> kFolders = {std::string(format::kPackedFolder), "index",
@@ -95,20 +94,30 @@ class FoundSource final : public Source {
       SMD_TRY(packed, options_.storage->list(format::kSegmentFolder, ""));
     }
     if (packed.empty()) return {};
+    SMD_RETURN_IF_ERROR(check_alone());
+    become(packed_source(options_));
+    return {};
+  }
+
+  // Of a place that holds a packed run.
+  Status check_alone() {
     SMD_TRY(const auto indexes, options_.storage->list("index", ""));
-    if (!indexes.empty()) {
+    if (!indexes.empty() && !options_.storage->stat(format::kExportMark).ok()) {
       return Error{ErrorCode::unsupported,
                    fmt::format("The directory holds steps in the original layout (index/) and in "
                                "the packed one (v2/), which are two runs; move one of them to a "
                                "directory of its own: {}",
                                options_.storage->name())};
     }
+    return {};
+  }
+
+  void become(std::shared_ptr<Source> source) {
     {
       std::lock_guard lock(mutex_);
-      current_ = packed_source(options_);
+      current_ = std::move(source);
     }
     settle();
-    return {};
   }
 
   const SourceOptions options_;

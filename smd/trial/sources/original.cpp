@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include "smd/format/file_name.h"
 #include "smd/trial/internal/collection_files.h"
 #include "smd/trial/internal/index_loader.h"
+#include "smd/trial/internal/poll.h"
 #include "smd/trial/internal/record_reader.h"
 #include "smd/trial/source.h"
 #include "smd/types/worker.h"
@@ -16,9 +16,6 @@ namespace smd {
 namespace {
 
 constexpr std::string_view kIndexFolder = "index";
-// Where nothing tells of changes, this often is looked.
-constexpr std::chrono::milliseconds kLocalPoll{250};
-constexpr std::chrono::milliseconds kRemotePoll{2000};
 // Damaged files that are tried again at each refresh.
 constexpr size_t kMostRetries = 64;
 // Damaged files that are reported one by one.
@@ -70,10 +67,8 @@ class OriginalSource final : public Source {
 
   bool wait(std::chrono::steady_clock::time_point deadline) override {
     if (const auto watch = current_watch()) return watch->wait(deadline);
-    const auto poll = options_.storage->is_remote() ? kRemotePoll : kLocalPoll;
-    const auto next = std::chrono::steady_clock::now() + poll;
-    std::this_thread::sleep_until(std::min(deadline, next));
-    return next <= deadline;
+    return internal::wait_for_next_look(
+        options_.storage->is_remote() ? internal::kRemotePoll : internal::kLocalPoll, deadline);
   }
 
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at) override {

@@ -10,6 +10,7 @@
 #include "smd/format/file_name.h"
 #include "smd/format/packed_file_name.h"
 #include "smd/trial/internal/collection_files.h"
+#include "smd/trial/internal/poll.h"
 #include "smd/trial/internal/record_reader.h"
 #include "smd/trial/internal/segment_log.h"
 #include "smd/trial/source.h"
@@ -17,8 +18,6 @@
 namespace smd {
 namespace {
 
-// Where nothing tells of changes, this often is looked.
-constexpr std::chrono::milliseconds kPoll{250};
 // A thread is worth its start from this many logs on.
 constexpr size_t kLogsPerThread = 16;
 constexpr size_t kMostThreads = 8;
@@ -75,9 +74,7 @@ class PackedSource final : public Source {
       watch = watch_;
     }
     if (watch) return watch->wait(deadline);
-    const auto next = std::chrono::steady_clock::now() + kPoll;
-    std::this_thread::sleep_until(std::min(deadline, next));
-    return next <= deadline;
+    return internal::wait_for_next_look(internal::kLocalPoll, deadline);
   }
 
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at) override {

@@ -137,7 +137,10 @@ class OriginalSink final : public Sink {
     return files_.put(path, content);
   }
 
-  Status end_job(const JobEnd& end) override { return files_.end_job(end); }
+  Status end_job(const JobEnd& end) override {
+    SMD_RETURN_IF_ERROR(files_.end_job(end));
+    return {};
+  }
 
   Status close() override { return files_.close(); }
 

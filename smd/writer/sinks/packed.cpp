@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <random>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "smd/format/packed_file_name.h"
 #include "smd/format/packed_footer.h"
 #include "smd/format/packed_log.h"
+#include "smd/format/packed_manifest.h"
 #include "smd/format/tensor_record.h"
 #include "smd/format/tfrecord.h"
 #include "smd/writer/internal/block_builder.h"
@@ -55,29 +57,35 @@ class PackedSink final : public Sink {
       return {};
     }
     SMD_RETURN_IF_ERROR(open_step());
-    const uint64_t count = bytes / size_of(head.dtype);
     format::TensorHead packed = head;
     packed.as_is = true;
-    packed.padding = format::aligning_padding(step_, packed, count, position());
-    begin_raw(packed, format::record_bytes(step_, packed, count));
-    const size_t start = buffer_.size();
-    format::append_record_start(buffer_, step_, packed, count);
-    pending_ = Pending{.left = bytes};
-    pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
-    format::append_record_end(pending_->end, step_, packed);
+    const uint64_t count = bytes / size_of(head.dtype);
+    incoming_ = Incoming{.name = std::string(head.name),
+                         .dtype = head.dtype,
+                         .shape = Shape(head.shape.begin(), head.shape.end()),
+                         .wall_secs = head.wall_secs,
+                         .count = count};
+    packed.padding = format::kPackedAlignment;
+    const uint64_t record = format::record_bytes(step_, packed, count);
+    if (record > options_.max_record_bytes && count > 1) plan_parts(record - bytes);
+    begin_record();
     return more(elements);
   }
 
   Status more(ByteSpan elements) override {
-    pending_->crc = crc32c(elements, pending_->crc);
-    SMD_RETURN_IF_ERROR(append_elements(elements));
-    pending_->left -= elements.size();
-    if (pending_->left > 0) return {};
-    const ByteSpan end = as_bytes(pending_->end);
-    raws_.back().crc32c = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
-    buffer_ += pending_->end;
-    pending_.reset();
-    return flush_if_full();
+    for (;;) {
+      const ByteSpan now = elements.first(std::min<uint64_t>(pending_->left, elements.size()));
+      pending_->crc = crc32c(now, pending_->crc);
+      SMD_RETURN_IF_ERROR(append_elements(now));
+      pending_->left -= now.size();
+      if (pending_->left > 0) return {};
+      elements = elements.subspan(now.size());
+      SMD_RETURN_IF_ERROR(end_record());
+      if (incoming_->next == incoming_->count) break;
+      begin_record();
+    }
+    incoming_.reset();
+    return {};
   }
 
   Status reductions(std::string_view tensor, double wall_secs,
@@ -118,6 +126,7 @@ class PackedSink final : public Sink {
   Status end_step() override {
     if (block_.empty() && raws_.empty() && shapes_.empty()) return {};
     files_.publish_missing();
+    (void)publish_notes();  // its failures were reported before
     SMD_RETURN_IF_ERROR(open_step());
     internal::BlockBuilder::Schema& schema = block_.finish(values_);
     make_entries(schema);
@@ -126,14 +135,24 @@ class PackedSink final : public Sink {
     SMD_RETURN_IF_ERROR(log_->append({{as_bytes(entries_)}}));
     if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(log_->sync());
     // From here on the step is there, and so are the names and the schema that it brought.
+    if (log_text_.empty()) first_saved_ = options_.clock->now();
     log_text_ += entries_;
     names_logged_ = names_.size();
+    if (split_) features_logged_ |= format::kSplitTensors;
     schema.logged = true;
     holds_tensors_ = holds_tensors_ || !raws_.empty();
     step_open_ = false;
     reset_step();
+    if (const auto at = due(); at && options_.clock->now() >= *at) (void)close_segment();
     return {};
   }
+
+  std::optional<std::chrono::steady_clock::time_point> due() const override {
+    if (!options_.spooled || step_open_ || log_text_.empty()) return std::nullopt;
+    return first_saved_ + options_.max_segment_age;
+  }
+
+  Status tick() override { return close_segment(); }
 
   void abandon_step() override {
     if (step_open_) {
@@ -145,13 +164,19 @@ class PackedSink final : public Sink {
   }
 
   Status put(std::string_view path, std::string_view content) override {
-    return files_.put(path, content);
+    Status status = files_.put(path, content);
+    if (!options_.spooled) return status;
+    add_note({.files = {{std::string(path), std::string(content)}}});
+    Status noted = publish_notes();
+    return status.ok() ? std::move(noted) : std::move(status);
   }
 
   Status end_job(const JobEnd& end) override {
     // Before the end marker, so that readers who saw it find everything closed.
     const Status closed = close_segment();
-    SMD_RETURN_IF_ERROR(files_.end_job(end));
+    SMD_TRY(const bool ended, files_.end_job(end));
+    if (ended && options_.spooled) add_note({.end_secs = options_.clock->unix_secs()});
+    SMD_RETURN_IF_ERROR(publish_notes());
     return closed;
   }
 
@@ -163,11 +188,73 @@ class PackedSink final : public Sink {
 
  private:
   // A tensor whose elements are arriving.
+  struct Incoming {
+    std::string name;
+    DType dtype = DType::float32;
+    Shape shape;
+    double wall_secs = 0;
+    uint64_t count = 0;     // of elements
+    uint64_t per_part = 0;  // 0: it is one record
+    uint64_t next = 0;      // the first element of the next record
+  };
+  // The record that takes them.
   struct Pending {
     uint64_t left = 0;  // bytes of elements to come
     uint32_t crc = 0;   // of the payload so far
     std::string end;
   };
+
+  // As many whole rows as fit into a record, or elements where not even one row does.
+  void plan_parts(uint64_t overhead) {
+    const size_t size = size_of(incoming_->dtype);
+    const uint64_t most = options_.max_record_bytes;
+    const uint64_t fit = std::max<uint64_t>((most - std::min(most, overhead)) / size, 1);
+    const uint64_t rows = static_cast<uint64_t>(incoming_->shape.front());
+    const uint64_t row = incoming_->count / rows;
+    incoming_->per_part = row <= fit ? fit / row * row : fit;
+    split_ = true;
+  }
+
+  void begin_record() {
+    const uint64_t left = incoming_->count - incoming_->next;
+    const bool split = incoming_->per_part > 0;
+    const uint64_t count = split ? std::min(left, incoming_->per_part) : left;
+    Shape part = incoming_->shape;
+    if (split) {
+      const uint64_t row = incoming_->count / static_cast<uint64_t>(part.front());
+      if (count % row == 0) {
+        part.front() = static_cast<int64_t>(count / row);
+      } else {
+        part = {static_cast<int64_t>(count)};
+      }
+    }
+    format::TensorHead head{.name = incoming_->name,
+                            .dtype = incoming_->dtype,
+                            .shape = part,
+                            .wall_secs = incoming_->wall_secs,
+                            .as_is = true};
+    head.padding = format::aligning_padding(step_, head, count, position());
+    begin_raw(head, format::record_bytes(step_, head, count));
+    if (split) {
+      raws_.back().shape = incoming_->shape;
+      raws_.back().first = incoming_->next;
+      raws_.back().count = count;
+    }
+    incoming_->next += count;
+    const size_t start = buffer_.size();
+    format::append_record_start(buffer_, step_, head, count);
+    pending_ = Pending{.left = count * size_of(incoming_->dtype)};
+    pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
+    format::append_record_end(pending_->end, step_, head);
+  }
+
+  Status end_record() {
+    const ByteSpan end = as_bytes(pending_->end);
+    raws_.back().crc32c = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
+    buffer_ += pending_->end;
+    pending_.reset();
+    return flush_if_full();
+  }
 
   static uint64_t element_bytes(const format::TensorHead& head) {
     const auto count = static_cast<uint64_t>(TensorView{.shape = head.shape}.size());
@@ -208,12 +295,32 @@ class PackedSink final : public Sink {
     return {};
   }
 
+  // What readers need to know beside the steps; sent like a segment.
+  void add_note(format::PackedManifest note) { notes_.push_back(std::move(note)); }
+
+  // Those that cannot be written are kept for another try.
+  Status publish_notes() {
+    while (!notes_.empty()) {
+      if (writer_.empty()) SMD_RETURN_IF_ERROR(choose_writer());
+      notes_.front().writer = writer_;
+      SMD_RETURN_IF_ERROR(files_.publish(format::note_file_name(writer_, note_sequence_),
+                                         format::encode_manifest(notes_.front())));
+      ++note_sequence_;
+      notes_.pop_front();
+    }
+    return {};
+  }
+
   // Later than every earlier life of this worker, even if a clock went back.
   Status choose_writer() {
     constexpr double kMicros = 1e6;
-    auto micros = static_cast<uint64_t>(options_.clock->unix_secs() * kMicros);
+    auto micros = std::max(options_.least_micros,
+                           static_cast<uint64_t>(options_.clock->unix_secs() * kMicros));
     const std::string prefix = std::string(format::kLogFolder) + "/" + options_.worker + ".";
-    SMD_TRY(const auto logs, options_.storage->list(format::kLogFolder, prefix));
+    std::vector<storage::FileInfo> logs;
+    if (!options_.spooled) {  // a listing of the store would make the writer wait for the network
+      SMD_TRY(logs, options_.storage->list(format::kLogFolder, prefix));
+    }
     for (const auto& log : logs) {
       if (!log.path.starts_with(prefix)) continue;
       if (const auto name = format::parse_packed_file_name(log.path)) {
@@ -229,27 +336,40 @@ class PackedSink final : public Sink {
   Status close_segment() {
     const auto segment = std::exchange(segment_, nullptr);
     const auto log = std::exchange(log_, nullptr);
+    if (!segment) return {};
+    const Status ended = write_end(*segment, *log);
+    // Also if its end could not be written: the steps are there.
+    const Status sent = segment->finish();
+    SMD_RETURN_IF_ERROR(log->finish());
+    return ended.ok() ? sent : ended;
+  }
+
+  Status write_end(storage::AppendFile& segment, storage::AppendFile& log) {
     const std::string text = std::exchange(log_text_, {});
     names_logged_ = 0;
+    features_logged_ = 0;
     block_.forget_logged();
     holds_tensors_ = false;
     if (text.empty()) return {};  // no step
     std::string end;
     format::append_log_entry(end, format::PackedEnd());
     std::string footer;
-    SMD_RETURN_IF_ERROR(format::append_footer(footer, segment->size(), text + end));
-    SMD_RETURN_IF_ERROR(segment->append({{as_bytes(footer)}}));
-    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment->sync());
-    SMD_RETURN_IF_ERROR(log->append({{as_bytes(end)}}));
-    return options_.durable == Durability::step ? log->sync() : Status();
+    SMD_RETURN_IF_ERROR(format::append_footer(footer, segment.size(), text + end));
+    SMD_RETURN_IF_ERROR(segment.append({{as_bytes(footer)}}));
+    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment.sync());
+    SMD_RETURN_IF_ERROR(log.append({{as_bytes(end)}}));
+    return options_.durable == Durability::step ? log.sync() : Status();
   }
 
   // The step's entries, and the block that holds them, too, at the end of the buffer.
   void make_entries(const internal::BlockBuilder::Schema& schema) {
     entries_.clear();
-    if (log_text_.empty()) {
+    // Stands again before the first step that an older reader would misread.
+    const uint64_t features = split_ ? format::kSplitTensors : 0;
+    if (log_text_.empty() || (features & ~features_logged_) != 0) {
       format::append_log_entry(entries_,
-                               format::PackedHeader{.worker = options_.worker,
+                               format::PackedHeader{.features = features_logged_ | features,
+                                                    .worker = options_.worker,
                                                     .writer = writer_,
                                                     .segment = segment_path_,
                                                     .created_secs = options_.clock->unix_secs()});
@@ -315,7 +435,9 @@ class PackedSink final : public Sink {
 
   void reset_step() {
     buffer_.clear();
+    incoming_.reset();
     pending_.reset();
+    split_ = false;
     raws_.clear();
     shapes_.clear();
     block_.clear();
@@ -323,16 +445,20 @@ class PackedSink final : public Sink {
 
   const PackedSinkOptions options_;
   RunFiles files_;
-  std::string writer_;     // once there is something to write
-  uint32_t sequence_ = 0;  // of the next segment
+  std::string writer_;                        // once there is something to write
+  uint32_t sequence_ = 0;                     // of the next segment
+  std::deque<format::PackedManifest> notes_;  // that could not be published yet
+  uint32_t note_sequence_ = 0;                // of the next one
 
   // Of the open segment.
   std::string segment_path_;
   std::unique_ptr<storage::AppendFile> segment_;
   std::unique_ptr<storage::AppendFile> log_;
-  std::string log_text_;       // what the log holds
-  uint32_t names_logged_ = 0;  // how many names it holds
+  std::string log_text_;          // what the log holds
+  uint32_t names_logged_ = 0;     // how many names it holds
+  uint64_t features_logged_ = 0;  // those that it says are needed
   bool holds_tensors_ = false;
+  std::chrono::steady_clock::time_point first_saved_;  // when its first step was
 
   // Of the open step.
   StepInfo step_;
@@ -340,7 +466,9 @@ class PackedSink final : public Sink {
   uint64_t base_ = 0;       // where it begins in the segment
   bool step_open_ = false;  // base_ is known
   std::string buffer_;      // what is not in the segment yet
+  std::optional<Incoming> incoming_;
   std::optional<Pending> pending_;
+  bool split_ = false;  // a tensor of the step is stored in parts
   std::vector<format::PackedRaw> raws_;
   std::vector<format::PackedShape> shapes_;
 

@@ -9,6 +9,7 @@
 #include "smd/format/packed_file_name.h"
 #include "smd/format/packed_footer.h"
 #include "smd/format/packed_log.h"
+#include "smd/format/packed_manifest.h"
 #include "smd/format/tfrecord.h"
 
 namespace smd {
@@ -250,6 +251,68 @@ TEST_F(PackedSinkTest, a_later_life_of_a_worker_has_a_greater_name_even_if_the_c
   ASSERT_THAT(logs, SizeIs(2));
   EXPECT_EQ(format::parse_packed_file_name(logs[1])->micros,
             format::parse_packed_file_name(logs[0])->micros + 1);
+}
+
+TEST_F(PackedSinkTest, an_old_segment_of_a_spool_is_closed_with_or_without_another_step) {
+  const auto clock = std::make_shared<ManualClock>(1e9);
+  sink = make({.spooled = true, .max_segment_age = std::chrono::seconds(10), .clock = clock});
+  EXPECT_FALSE(sink->due());
+  ASSERT_TRUE(save(0, 1).ok());
+  ASSERT_TRUE(sink->due());
+  EXPECT_EQ(*sink->due(), clock->now() + std::chrono::seconds(10));
+  clock->advance(4);
+  ASSERT_TRUE(save(1, 1).ok());
+  EXPECT_EQ(*sink->due(), clock->now() + std::chrono::seconds(6)) << "the first step counts";
+  clock->advance(6);
+  ASSERT_TRUE(sink->tick().ok());
+  EXPECT_FALSE(sink->due());
+  ASSERT_TRUE(save(2, 1).ok());
+  clock->advance(11);
+  ASSERT_TRUE(sink->begin_step({.step = 3}).ok());
+  const Shape shape = {2};
+  const float elements[] = {1, 2};
+  ASSERT_TRUE(sink->tensor({.name = "t", .shape = shape}, std::as_bytes(std::span(elements))).ok());
+  EXPECT_FALSE(sink->due()) << "not within a step";
+  ASSERT_TRUE(sink->end_step().ok());
+  EXPECT_FALSE(sink->due()) << "closed with the step";
+  const auto logs = paths("v2/log");
+  ASSERT_THAT(logs, SizeIs(2));
+  for (const std::string& path : logs) {
+    const std::string log_text = text(path);
+    EXPECT_THAT(steps_of(log_text), SizeIs(2));
+    std::string end;
+    format::append_log_entry(end, format::PackedEnd());
+    EXPECT_TRUE(log_text.ends_with(end));
+  }
+}
+
+TEST_F(PackedSinkTest, segments_in_a_directory_do_not_age) {
+  const auto clock = std::make_shared<ManualClock>(1e9);
+  sink = make({.clock = clock});
+  ASSERT_TRUE(save(0, 1).ok());
+  EXPECT_FALSE(sink->due());
+  clock->advance(1e6);
+  ASSERT_TRUE(save(1, 1).ok());
+  EXPECT_THAT(paths("v2/log"), SizeIs(1));
+  ASSERT_TRUE(sink->put("collections/x", "{}").ok());
+  EXPECT_THAT(paths("v2/note"), ElementsAre());
+}
+
+TEST_F(PackedSinkTest, notes_tell_of_the_files_beside_the_steps_and_of_the_end) {
+  const auto clock = std::make_shared<ManualClock>(1e9);
+  sink = make({.spooled = true, .least_micros = uint64_t{5'000'000'000'000'000}, .clock = clock});
+  ASSERT_TRUE(sink->put("collections/x", "{}").ok());
+  ASSERT_TRUE(save(0, 1).ok());
+  ASSERT_TRUE(sink->end_job({}).ok());
+  const auto notes = paths("v2/note");
+  ASSERT_THAT(notes, SizeIs(2));
+  const auto note = [&](size_t i) { return *format::parse_manifest(as_bytes(text(notes[i]))); };
+  EXPECT_THAT(note(0).files, ElementsAre(format::PackedManifest::File{"collections/x", "{}"}));
+  EXPECT_FALSE(note(0).end_secs);
+  EXPECT_EQ(note(1).end_secs, 1e9);
+  EXPECT_EQ(text("collections/x"), "{}") << "also a file, as in every layout";
+  EXPECT_EQ(format::parse_packed_file_name(paths("v2/log").at(0))->micros, 5'000'000'000'000'000u);
+  EXPECT_EQ(note(0).writer, format::parse_packed_file_name(paths("v2/log").at(0))->writer);
 }
 
 TEST_F(PackedSinkTest, a_step_that_holds_nothing_leaves_no_file) {

@@ -1,0 +1,506 @@
+"""Packed runs in S3: few requests to read them, and nothing that was saved is lost."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import recorded
+import s3_server as support
+import smdebug
+from smdebug import ReductionConfig, SaveConfig, _core, modes
+from smdebug.exceptions import (
+    SMDebugError,
+    SMDebugValueError,
+    TensorUnavailableForStep,
+)
+from smdebug.trials import Trial, create_trial
+
+EVERY_STEP = SaveConfig(save_interval=1)
+PATIENCE_SECS = 60
+STEPS, TENSORS = 6, 20
+PROGRAM = support.ROOT / "build/dev/smdebug"
+
+# Saves steps until it is told to stop; a line of input is one step.
+RECORD = """
+import sys
+import numpy as np
+import smdebug
+hook = smdebug.Hook(sys.argv[1], save_config=smdebug.SaveConfig(save_interval=1), layout="packed")
+print("ready", flush=True)
+for line in sys.stdin:
+    hook.step()
+    hook.save_tensor("w", np.full(8, int(line), np.float32))
+    hook.end_step()
+    print(line.strip(), flush=True)
+hook.close()
+"""
+
+
+@contextmanager
+def requests_of(trial: Trial) -> Iterator[Counter[str]]:
+    """Counts what is sent meanwhile."""
+    before = Counter(trial._storage.requests)
+    counted: Counter[str] = Counter()
+    yield counted
+    counted.update(Counter(trial._storage.requests) - before)
+
+
+def until(condition: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECS
+    while not condition():
+        assert time.monotonic() < deadline, "It did not happen in time."
+        time.sleep(0.02)
+
+
+def files_in(uri: str, folder: str = "") -> list[str]:
+    return [path for path, _ in _core.Storage.open(uri).list(folder)]
+
+
+def spooled(folder: Path) -> list[Path]:
+    return [path for path in (folder / "spool").rglob("*") if path.is_file()]
+
+
+def record(out_dir: object, offset: int = 0) -> None:
+    """Reductions of many tensors and one large value at each step."""
+    hook = smdebug.Hook(
+        out_dir,
+        save_config=EVERY_STEP,
+        reduction_config=ReductionConfig(reductions=["mean", "max"]),
+        include_collections=["small", "large"],
+        layout="packed",
+    )
+    hook.get_collection("small").include("^layer")
+    hook.get_collection("large").include("^large$")
+    hook.get_collection("large").reduction_config = ReductionConfig(save_raw_tensor=True)
+    for number in range(STEPS):
+        hook.set_mode(modes.EVAL if number == 3 else modes.TRAIN)
+        with hook.step():
+            for i in range(TENSORS):
+                hook.save_tensor(f"layer{i}", np.full(4, number + i + offset, np.float32))
+            hook.save_tensor("large", np.full(100_000, number + offset, np.float32))
+            hook.save_scalar("loss", 1.0 / (number + 1))
+    hook.close()
+
+
+@pytest.fixture
+def uri(s3: str) -> str:
+    record(f"s3://{s3}/runs/one")
+    return f"s3://{s3}/runs/one"
+
+
+class Workers:
+    """Hooks of a job with several workers, side by side in this process."""
+
+    def __init__(self, uri: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.hooks = []
+        monkeypatch.setenv("WORLD_SIZE", str(count))
+        for rank in range(count):
+            monkeypatch.setenv("RANK", str(rank))
+            self.hooks.append(
+                smdebug.Hook(
+                    uri,
+                    save_config=EVERY_STEP,
+                    include_workers="all",
+                    layout="packed",
+                )
+            )
+        for name in ("RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
+
+    def save(self, step: int) -> None:
+        for rank, hook in enumerate(self.hooks):
+            hook.step()
+            hook.save_tensor("w", np.full(4, 100 * rank + step, np.float32))
+            hook.end_step()
+
+    def close(self) -> None:
+        for hook in self.hooks:
+            hook.close()
+
+
+# ---- reading
+
+
+def test_a_run_in_s3_answers_like_one_in_a_directory(uri: str, tmp_path: Path) -> None:
+    record(tmp_path / "local")
+    there, here = create_trial(uri), create_trial(tmp_path / "local")
+    assert there.tensor_names() == here.tensor_names()
+    assert there.steps() == here.steps() == list(range(STEPS))
+    assert there.steps(modes.EVAL) == [0]
+    assert there.workers() == here.workers()
+    assert there.collection("small").tensor_names == here.collection("small").tensor_names
+    assert there.loaded_all_steps
+    assert there.diff(here).equal
+    assert spooled(tmp_path) == []
+    names = files_in(uri)
+    assert "training_job_end.ts" in names
+    assert "collections/000000000/worker_0_collections.json" in names
+    assert not [name for name in names if name.startswith(("index", "events", "v2/log", "v2/note"))]
+
+
+def test_a_copy_of_the_objects_is_a_run(uri: str, tmp_path: Path) -> None:
+    storage = _core.Storage.open(uri)
+    for path, _ in storage.list():
+        target = tmp_path / "copy" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(storage.read(path))
+    assert create_trial(tmp_path / "copy").diff(create_trial(uri)).equal
+
+
+def test_opening_costs_two_gets_and_a_list(uri: str) -> None:
+    trial = create_trial(uri)
+    counts = Counter(trial._storage.requests)
+    assert counts == {"LIST": 1, "GET": 2}  # HEAD and the number after it
+
+
+def test_opening_costs_the_same_however_many_writers_there_are(
+    s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMDEBUG_SEGMENT_SECS", "0")
+    uri = f"s3://{s3}/run"
+    workers = Workers(uri, 12, monkeypatch)
+    for step in range(4):
+        workers.save(step)
+    workers.close()
+    assert len(files_in(uri, "v2/seg")) == 48
+    trial = create_trial(uri)
+    assert sum(trial._storage.requests.values()) <= 5
+    assert trial.steps() == [0, 1, 2, 3]
+    assert len(trial.workers()) == 12
+    for rank in range(12):
+        assert trial.tensor("w").value(2, worker=f"worker_{rank}")[0] == 100 * rank + 2
+
+
+def test_a_value_costs_one_get_and_no_list(uri: str) -> None:
+    trial = create_trial(uri)
+    tensor = trial.tensor("large")
+    with requests_of(trial) as counted:
+        assert tensor.value(2)[0] == 2
+    assert counted == {"GET": 1}
+
+
+def test_all_reductions_of_a_step_cost_one_get(uri: str) -> None:
+    trial = create_trial(uri)
+    tensors = [trial.tensor(f"layer{i}") for i in range(TENSORS)]
+    with requests_of(trial) as counted:
+        for i, tensor in enumerate(tensors):
+            assert tensor.reduction_value(4, "mean") == 4 + i
+            assert tensor.reduction_values(4)[("max", False)] == 4 + i
+    assert counted == {"GET": 1}
+
+
+def test_a_look_for_news_costs_one_conditional_get(
+    s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMDEBUG_SEGMENT_SECS", "0")
+    uri = f"s3://{s3}/live"
+    hook = smdebug.Hook(uri, save_config=EVERY_STEP, layout="packed")
+
+    def save(step: int) -> None:
+        hook.step()
+        hook.save_tensor("w", np.full(4, step, np.float32))
+        hook.end_step()
+        until(lambda: len(files_in(uri, "v2/manifest")) == step + 2)  # the collections come first
+        until(lambda: f"{step + 2:012}" in files_in(uri, "v2/manifest")[-1])
+
+    save(0)
+    trial = create_trial(uri)
+    trial.steps()
+    with requests_of(trial) as counted:
+        for _ in range(5):
+            assert trial.steps() == [0]
+    assert counted == {"GET": 5}
+    for step in (1, 2):
+        save(step)
+        until(lambda step=step: trial.steps() == list(range(step + 1)))
+    with requests_of(trial) as counted:
+        for _ in range(3):
+            trial.steps()
+    assert counted == {"GET": 3}
+    hook.close()
+    trial.steps()
+    trial.steps()
+    assert trial.loaded_all_steps
+    with requests_of(trial) as counted:
+        trial.steps()
+    assert not counted
+
+
+def test_a_reader_follows_a_writer(s3: str) -> None:
+    opened: list[Trial] = []
+    reader = threading.Thread(target=lambda: opened.append(create_trial(f"s3://{s3}/live")))
+    reader.start()
+    record(f"s3://{s3}/live")
+    reader.join(recorded.TIMEOUT_SECS)
+    opened[0].wait_for_steps([STEPS - 1])
+    assert opened[0].tensor("large").value(STEPS - 1)[0] == STEPS - 1
+    with pytest.raises(smdebug.exceptions.NoMoreData):
+        opened[0].wait_for_steps([STEPS])
+
+
+def test_a_step_arrives_although_no_other_comes(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_SEGMENT_SECS", "0.3")
+    uri = f"s3://{s3}/slow"
+    hook = smdebug.Hook(uri, save_config=EVERY_STEP, layout="packed")
+    hook.step()
+    hook.save_tensor("w", np.ones(4, np.float32))
+    hook.end_step()
+    until(lambda: files_in(uri, "v2/seg"))
+    trial = create_trial(uri)
+    until(lambda: trial.steps() == [0])
+    assert not trial.loaded_all_steps
+    hook.close()
+
+
+def test_a_wrong_interval_is_explained(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_SEGMENT_SECS", "soon")
+    with pytest.raises(SMDebugValueError, match="SMDEBUG_SEGMENT_SECS is 'soon'"):
+        smdebug.Hook(f"s3://{s3}/run", layout="packed")
+
+
+# ---- several lives
+
+
+def test_a_later_life_of_a_worker_counts(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINING_JOB_NAME", "x")  # writes no end marker
+    uri = f"s3://{s3}/run"
+    record(uri)
+    record(uri, offset=1000)
+    trial = create_trial(uri)
+    assert trial.steps() == list(range(STEPS))
+    assert len(files_in(uri, "v2/seg")) == 2
+    for step in range(STEPS):
+        assert trial.tensor("large").value(step)[0] == step + 1000
+
+
+def test_layouts_are_not_mixed(s3: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINING_JOB_NAME", "x")
+    packed, original = f"s3://{s3}/packed", f"s3://{s3}/original"
+    for place, layout in ((packed, "packed"), (original, "original")):
+        with smdebug.Hook(place, save_config=EVERY_STEP, layout=layout) as hook:
+            hook.step()
+            hook.save_tensor("w", np.ones(4))
+    with pytest.raises(SMDebugValueError, match="layout='packed', which cannot go on"):
+        smdebug.Hook(packed, layout="original")
+    with pytest.raises(SMDebugValueError, match="layout='original', which cannot go on"):
+        smdebug.Hook(original, layout="packed")
+    storage = _core.Storage.open(original)
+    for path, _ in _core.Storage.open(packed).list("v2"):
+        storage.write(path, _core.Storage.open(packed).read(path))
+    with pytest.raises(SMDebugError, match="which are two runs"):
+        create_trial(original)
+
+
+# ---- what is wrong in the store
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda head: head[: len(head) // 2], "ends after"),
+        (lambda head: b"<html>what?</html>", "not written by smdebug"),
+        (lambda head: head[:8] + b"\x09" + head[9:], "later release.*update smdebug"),
+        (lambda head: head[:-1] + bytes([head[-1] ^ 1]), "checksum"),
+    ],
+)
+def test_a_head_that_cannot_be_read_is_explained(
+    uri: str, change: Callable[[bytes], bytes], text: str
+) -> None:
+    storage = _core.Storage.open(uri)
+    storage.write("v2/HEAD", change(storage.read("v2/HEAD")))
+    with pytest.raises(SMDebugError, match=text) as raised:
+        create_trial(uri)
+    assert str(raised.value).endswith("v2/HEAD")
+
+
+def test_a_segment_that_expired_is_said_and_costs_no_other(
+    s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SMDEBUG_SEGMENT_SECS", "0")
+    record(f"s3://{s3}/run")
+    storage = _core.Storage.open(f"s3://{s3}/run")
+    segments = [path for path, _ in storage.list("v2/seg")]
+    assert len(segments) == STEPS
+    storage.remove(segments[2])
+    trial = create_trial(f"s3://{s3}/run")
+    with pytest.raises(TensorUnavailableForStep, match="has expired"):
+        trial.tensor("large").value(2)
+    for step in (0, 1, 3, 4, 5):
+        assert trial.tensor("large").value(step)[0] == step
+
+
+def test_a_commit_beyond_head_is_read(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_SEGMENT_SECS", "0")
+    uri = f"s3://{s3}/run"
+    storage = _core.Storage.open(uri)
+    heads: list[bytes] = []
+    with smdebug.Hook(uri, save_config=EVERY_STEP, layout="packed") as hook:
+        for step in range(4):
+            hook.step()
+            hook.save_tensor("w", np.full(4, step, np.float32))
+            hook.end_step()
+            until(lambda step=step: len(files_in(uri, "v2/seg")) > step)
+            if step == 1:
+                heads.append(storage.read("v2/HEAD"))
+    storage.write("v2/HEAD", heads[0])  # as if its writer had died before it was replaced
+    trial = create_trial(uri)
+    assert trial.steps() == [0, 1, 2, 3]
+    assert trial.tensor("w").value(3)[0] == 3
+
+
+# ---- many writers
+
+
+def test_sixteen_writers_lose_no_commit(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMDEBUG_SEGMENT_SECS", "0")
+    uri = f"s3://{s3}/race"
+    workers = Workers(uri, 16, monkeypatch)
+    step = 0
+    enough = time.monotonic() + 12
+    while time.monotonic() < enough:
+        workers.save(step)
+        step += 1
+        # No more than the server can follow.
+        until(lambda least=16 * (step - 2): len(files_in(uri, "v2/seg")) >= least)
+    workers.close()
+    assert step > 3
+    numbers = [int(path.rsplit("/", 1)[1]) for path in files_in(uri, "v2/manifest")]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(files_in(uri, "v2/seg")) == 16 * step
+    assert len(numbers) >= 16 * step + 16 + 1  # and the collections of each, and the end
+    trial = create_trial(uri)
+    assert trial._storage.requests["GET"] <= 4
+    assert trial.steps() == list(range(step))
+    for rank in range(16):
+        values = [trial.tensor("w").value(i, worker=f"worker_{rank}")[0] for i in range(step)]
+        assert values == [100 * rank + i for i in range(step)]
+
+
+# ---- killed processes
+
+
+def start_recorder(uri: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", RECORD, uri],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def save_steps(process: subprocess.Popen[str], steps: range) -> None:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for step in steps:
+        process.stdin.write(f"{step}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == f"{step}\n"
+
+
+def log_bytes(folder: Path) -> int:
+    """How much the logs of the segments that wait in the spool hold."""
+    return sum(path.stat().st_size for path in spooled(folder) if "/v2/log/" in str(path))
+
+
+def kill_with_steps(uri: str, folder: Path, steps: range) -> None:
+    """A process that has saved these steps and sent none of them."""
+    process = start_recorder(uri)
+    for step in steps:
+        before = log_bytes(folder)
+        save_steps(process, range(step, step + 1))
+        until(lambda before=before: log_bytes(folder) > before)
+    assert files_in(uri, "v2/seg") == []
+    process.kill()
+    process.wait()
+
+
+def test_the_next_process_sends_what_a_killed_one_saved(s3: str, tmp_path: Path) -> None:
+    uri = f"s3://{s3}/run"
+    kill_with_steps(uri, tmp_path, range(5))
+    segment = next(path for path in spooled(tmp_path) if "/v2/seg/" in str(path))
+    with segment.open("ab") as file:
+        file.write(b"half a step")  # that was being written
+    with smdebug.Hook(uri, save_config=EVERY_STEP, layout="packed") as hook:
+        for _ in range(6):
+            hook.step()
+        hook.save_tensor("w", np.full(8, 5, np.float32))
+    trial = create_trial(uri)
+    assert trial.steps() == [0, 1, 2, 3, 4, 5]
+    for step in range(6):
+        assert trial.tensor("w").value(step)[0] == step
+    assert spooled(tmp_path) == []
+    assert len(files_in(uri, "v2/seg")) == 2
+
+
+def test_the_command_sync_sends_what_a_killed_process_saved(s3: str, tmp_path: Path) -> None:
+    uri = f"s3://{s3}/run"
+    process = start_recorder(uri)
+    save_steps(process, range(1))
+    (files,) = (tmp_path / "spool" / s3).glob("*/files")
+    refused = run_sync(files, uri)
+    assert refused.returncode != 0
+    assert "still running" in refused.stderr
+    process.kill()
+    process.wait()
+    shutil.rmtree(files.parent)
+    kill_with_steps(uri, tmp_path, range(3))
+    (files,) = (tmp_path / "spool" / s3).glob("*/files")
+    for _ in range(2):  # the second time nothing is left to do
+        done = run_sync(files, uri)
+        assert done.returncode == 0, done.stderr
+        trial = create_trial(uri)
+        assert trial.steps() == [0, 1, 2]
+    manifests = len(files_in(uri, "v2/manifest"))
+    assert run_sync(files, uri, "--remove-source").returncode == 0
+    assert len(files_in(uri, "v2/manifest")) == manifests
+    assert [path for path in spooled(tmp_path) if path.name != "destination"] == []
+
+
+def run_sync(files: Path, uri: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(PROGRAM), "sync", *options, str(files), uri],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_packed_run_in_a_directory_is_sent_as_a_run(s3: str, tmp_path: Path) -> None:
+    record(tmp_path / "local")
+    uri = f"s3://{s3}/sent"
+    for _ in range(2):
+        assert run_sync(tmp_path / "local", uri).returncode == 0
+        trial = create_trial(uri)
+        assert trial.diff(create_trial(tmp_path / "local")).equal
+        assert trial.loaded_all_steps
+    assert len(files_in(uri, "v2/manifest")) == 3
+
+
+def test_a_run_that_grew_is_sent_again(s3: str, tmp_path: Path) -> None:
+    uri = f"s3://{s3}/sent"
+    process = start_recorder(str(tmp_path / "local"))
+    for steps in (range(2), range(2, 5)):
+        save_steps(process, steps)
+        until(lambda last=steps[-1]: create_trial(tmp_path / "local").steps()[-1:] == [last])
+        assert run_sync(tmp_path / "local", uri).returncode == 0
+        assert create_trial(uri).steps() == list(range(steps[-1] + 1))
+    process.communicate()
+    assert run_sync(tmp_path / "local", uri).returncode == 0
+    trial = create_trial(uri)
+    assert trial.diff(create_trial(tmp_path / "local")).equal
+    assert trial.loaded_all_steps
