@@ -63,7 +63,7 @@ SUITES = [
     Suite(
         "tensorboard",
         "files for TensorBoard, read by the real one",
-        f"{BUILD} && tools/venv.sh tensorboard && {PYTEST} tests/tensorboard",
+        f"{BUILD} && tools/venv.sh tensorboard && tools/venv.sh moto && {PYTEST} tests/tensorboard",
     ),
     Suite(
         "exporters",

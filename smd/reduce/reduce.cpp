@@ -1,7 +1,7 @@
 #include "smd/reduce/reduce.h"
 
 #include <algorithm>
-#include <optional>
+#include <memory>
 
 #include "smd/reduce/internal/element_reader.h"
 #include "smd/reduce/internal/histogram_counter.h"
@@ -105,11 +105,12 @@ Status reduce_with(const Kernels& kernels, const TensorView& tensor,
   if (tensor.size() == 0) return {};
 
   const PassOptions options = plan(tensor.dtype, request);
-  std::optional<HistogramCounter> histogram;
-  if (request.histogram) histogram.emplace(kernels);
+  // On the heap: it is too large for the stacks of small calls.
+  std::unique_ptr<HistogramCounter> histogram;
+  if (request.histogram) histogram = std::make_unique<HistogramCounter>(kernels);
   TotalsPair totals;
   for_computing_type(tensor.dtype, [&]<typename T>(std::type_identity<T>) {
-    totals = fused<T>(kernels, tensor, options, histogram ? &*histogram : nullptr, out);
+    totals = fused<T>(kernels, tensor, options, histogram.get(), out);
     add_medians<T>(kernels, tensor, options, totals);
   });
   request.reductions.for_each([&](Reduction r) {

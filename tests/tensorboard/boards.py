@@ -51,7 +51,7 @@ class Server:
 def serve(folder: Path, *options: str) -> Iterator[Server]:
     """Starts TensorBoard on a free port; ends it afterwards."""
     process = subprocess.Popen(
-        [BIN / "tensorboard", "--logdir", folder, "--port", "0", "--bind_all", *options],
+        [BIN / "python", "-m", "tensorboard.main", "--logdir", folder, "--port", "0", *options],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

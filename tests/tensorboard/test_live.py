@@ -8,8 +8,11 @@ from typing import Any
 
 import boards
 import numpy as np
-from smdebug import Hook, ReductionConfig, SaveConfig, modes
+import pytest
+import s3_server
+from smdebug import Hook, ReductionConfig, SaveConfig, _core, modes
 from smdebug.core.writer import FileWriter
+from smdebug.credentials import botocore_credentials
 
 
 def record(out: Path, steps: int = 3, **options: Any) -> Hook:
@@ -93,6 +96,31 @@ def test_without_tensorboard_nothing_is_written(tmp_path):
     assert not list((tmp_path / "run").rglob("tensorboard"))
 
 
+@pytest.mark.parametrize(("rank", "folder"), [(0, "TRAIN"), (1, "worker_1/TRAIN")])
+def test_workers_do_not_mix_their_curves(tmp_path, monkeypatch, rank, folder):
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    board = tmp_path / "board"
+    record(tmp_path / "run", tensorboard_dir=str(board), include_workers="all").close()
+    assert list(boards.read(board)) == [folder]
+
+
+def test_object_stores_get_whole_files(tmp_path, monkeypatch):
+    with s3_server.running() as server:
+        for name, value in s3_server.environment(server.url, tmp_path).items():
+            monkeypatch.setenv(name, value)
+        bucket = server.make_bucket("boards")
+        record(tmp_path / "run", tensorboard_dir=f"s3://{bucket}/board").close()
+        storage = _core.Storage.open(f"s3://{bucket}/board", credentials=botocore_credentials)
+        for path, *_ in storage.list():
+            file = tmp_path / "board" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(storage.read(path))
+    found = boards.read(tmp_path / "board")["TRAIN"]
+    assert len(found["scalars"]["scalar/lr"]) == 3
+    assert len(found["histograms"]["weights/fc/weight"]) == 3
+
+
 def test_a_directory_that_cannot_be_used_does_not_harm_the_run(tmp_path, caplog):
     (tmp_path / "board").write_text("a file")
     hook = record(tmp_path / "run", tensorboard_dir=str(tmp_path / "board"))
@@ -112,3 +140,19 @@ def test_the_file_writer_of_the_original_works(tmp_path):
     assert board["scalars"] == {"a_0": [[7, 1.5e9, 0.5]]}
     assert board["histograms"]["w"][0]["num"] == 10
     assert list(board["histograms"]) == ["w"]
+
+
+def test_a_managed_job_writes_where_its_configuration_file_says(tmp_path, monkeypatch):
+    config = tmp_path / "tensorboardoutputconfig.json"
+    config.write_text(json.dumps({"LocalPath": str(tmp_path / "local")}))
+    monkeypatch.setenv("TRAINING_JOB_NAME", "job")
+    monkeypatch.setenv("SAGEMAKER_METRICS_DIRECTORY", str(tmp_path / "metrics"))
+    monkeypatch.setenv("TENSORBOARD_CONFIG_FILE_PATH", str(config))
+    record(tmp_path / "run", tensorboard_dir=str(tmp_path / "argument")).close()
+    assert len(boards.read(tmp_path / "local")["TRAIN"]["scalars"]["scalar/lr"]) == 3
+    assert not (tmp_path / "argument").exists()
+    assert not (tmp_path / "run" / "training_job_end.ts").exists()
+    # Without the file, what was asked for counts inside a managed job, too.
+    monkeypatch.delenv("TENSORBOARD_CONFIG_FILE_PATH")
+    record(tmp_path / "other", tensorboard_dir=str(tmp_path / "argument")).close()
+    assert len(boards.read(tmp_path / "argument")["TRAIN"]["scalars"]["scalar/lr"]) == 3
