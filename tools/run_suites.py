@@ -37,7 +37,12 @@ SUITES = [
     Suite(
         "python",
         "the Python package",
-        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*'",
+        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*'",
+    ),
+    Suite(
+        "torch",
+        "the hook for PyTorch, with the real framework",
+        f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
     ),
     Suite(
         "s3",

@@ -60,7 +60,7 @@ class StepScope:
         return self._hook.step
 
     def __exit__(self, *exc: object) -> None:
-        self._hook._core.end_step()
+        self._hook.end_step()
 
 
 class InertCore:

@@ -113,6 +113,7 @@ void bind_one(nb::module_& m) {
           [](Collection& c, const std::string& name) { c.remove_tensor_name(name); },
           nb::arg("tensor_name"))
       .def("has_tensor_name", &Collection::has_tensor_name, nb::arg("tensor_name"))
+      .def_prop_ro("_revision", &Collection::revision, "Grows when somebody changes what it holds.")
       .def("holds", &Collection::holds, nb::arg("tensor_name"),
            "Whether the name is listed, or a pattern includes it and none excludes it.")
       .def_prop_rw(

@@ -22,4 +22,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_catalog(m);
   smdebug::bind_matrix(m);
   smdebug::bind_diff(m);
+  smdebug::bind_torch(m);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,10 @@ import smdebug
 from smdebug import singleton
 from smdebug.logger import DuplicateLogFilter, get_logger
 
+# Tests of frameworks run in environments that have them.
+if importlib.util.find_spec("torch") is None:
+    collect_ignore_glob = ["test_pytorch*"]
+
 VARIABLES = (
     "USE_SMDEBUG",
     "SMDEBUG_CONFIG_FILE_PATH",
@@ -23,6 +28,7 @@ VARIABLES = (
     "SMDEBUG_LAYOUT",
     "RANK",
     "WORLD_SIZE",
+    "TORCHELASTIC_RESTART_COUNT",
 )
 
 

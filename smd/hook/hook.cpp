@@ -493,6 +493,10 @@ bool Hook::wants(std::string_view name) {
   return saving_ && !plan_->wanted(name).empty();
 }
 
+Action Hook::wanted(std::string_view name) {
+  return saving_ && is_recording() ? plan_->wanted(name) : Action{};
+}
+
 bool Hook::is_collection_active(std::string_view name) const {
   return is_recording() && saving_ && plan_->is_active(name);
 }
@@ -676,6 +680,33 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
   if (stored_.empty()) return {};
   open_step();
   writer_->reductions(name, now, stored_);
+  return {};
+}
+
+Status Hook::save_reductions(std::string_view name,
+                             std::span<const std::pair<std::string, Number>> values) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  const Action action = wanted(name);
+  stored_.clear();
+  for (const auto& [label, number] : values) {
+    SMD_TRY(const Reduction reduction, parse_reduction(label));
+    if (!action.reductions.contains(reduction)) continue;
+    stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
+  }
+  if (stored_.empty() || !writer_) return {};
+  open_step();
+  writer_->reductions(name, options_.clock->unix_secs(), stored_);
+  return {};
+}
+
+Status Hook::save_shape(std::string_view name, std::span<const int64_t> shape) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  SMD_RETURN_IF_ERROR(element_count(shape));
+  if (!wanted(name).shape || !writer_) return {};
+  open_step();
+  writer_->shape(name, name, shape);
   return {};
 }
 

@@ -125,12 +125,20 @@ class Hook final {
   bool is_step_wanted() const { return recording_ && (saving_ || watching_); }
   // This tensor is saved or watched at this step.
   bool wants(std::string_view name);
+  // What is saved of it at this step; empty: nothing. For callers that reduce it themselves.
+  Action wanted(std::string_view name);
   bool is_collection_active(std::string_view name) const;
 
   // A tensor that the model offers: saved as its collections want it.
   Status save(std::string_view name, const TensorView& tensor, Kind kind = Kind::automatic);
   // The same without a copy: nobody changes the memory any more.
   Status save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind = Kind::automatic);
+  // Reductions of a tensor that the caller has computed, where the memory is not ours to read.
+  // Those that nobody wants are left out. Names are those of Reduction::name().
+  Status save_reductions(std::string_view name,
+                         std::span<const std::pair<std::string, Number>> values);
+  // The shape of such a tensor, if it is wanted.
+  Status save_shape(std::string_view name, std::span<const int64_t> shape);
   // A tensor that the user saves by hand into collections, included or not: saved whenever the step
   // saves anything or one of these collections is due.
   Status save_tensor(std::string_view name, const TensorView& tensor,

@@ -816,5 +816,33 @@ TEST_F(HookTest, keeps_an_ended_step_when_more_is_saved_before_the_next) {
   EXPECT_THAT(names(2), ElementsAre("scalar/after"));
 }
 
+TEST_F(HookTest, stores_numbers_and_shapes_that_the_caller_has_worked_out) {
+  HookOptions o = saving_every(2);
+  o.config.reduction_config =
+      *ReductionConfig::create({.reductions = {"min", "mean"}, .save_shape = true});
+  auto hook = make(std::move(o));
+  EXPECT_TRUE(hook->wanted("w").empty());  // no step yet
+  const std::vector<std::pair<std::string, Number>> numbers{
+      {"min", Number::real(DType::float32, -2)}, {"max", Number::real(DType::float32, 4)}};
+  const Shape whole{3, 5};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    EXPECT_EQ(hook->wanted("w").reductions.size(), i == 0 ? 2 : 0);
+    ASSERT_TRUE(hook->save_reductions("w", numbers).ok());
+    ASSERT_TRUE(hook->save_shape("w", whole).ok());
+  }
+  const std::vector<std::pair<std::string, Number>> unknown{
+      {"mim", Number::real(DType::float32, 1)}};
+  EXPECT_EQ(hook->save_reductions("w", unknown).error().code, ErrorCode::invalid_argument);
+  EXPECT_EQ(hook->save_shape("w", Shape{-1}).error().code, ErrorCode::invalid_argument);
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_EQ(hook->save_reductions("w", numbers).error().code, ErrorCode::closed);
+  EXPECT_THAT(steps(), ElementsAre(0));
+  EXPECT_THAT(names(0), ElementsAre("smdebug/reductions/min/w"));  // nobody wanted max
+  EXPECT_EQ(value<float>(0, "smdebug/reductions/min/w"), -2.0f);
+  ASSERT_EQ(index(0).shapes.size(), 1U);
+  EXPECT_EQ(index(0).shapes[0].shape, whole);
+}
+
 }  // namespace
 }  // namespace smd

@@ -26,8 +26,8 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-# Its tools are in another environment; tests/exporters runs its examples.
-ELSEWHERE = {ROOT / "docs/guide/exporters.md"}
+# Their tools are in other environments, whose suites run the examples.
+ELSEWHERE = {ROOT / "docs/guide/exporters.md", ROOT / "docs/guide/pytorch.md"}
 DOCUMENTS_WITH_EXAMPLES = [
     path
     for path in [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]

@@ -1,0 +1,78 @@
+"""Watches optimizers: gradients just before an update, and where a step ends."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+
+class Listener(Protocol):
+    """Who wants to know of updates. Failures in here are its own to handle."""
+
+    def _wants_gradients(self) -> bool: ...
+    def _on_update(self, pairs: list[tuple[torch.nn.Parameter, torch.Tensor]]) -> None: ...
+    def _on_updated(self) -> None: ...
+    def _guarded(self, site: str, function: Callable[..., object], *args: Any) -> None: ...
+
+
+class OptimizerWatch:
+    """Tells a listener the gradients of each update that it wants, and that there was one."""
+
+    def __init__(self, listener: Listener) -> None:
+        # Optimizers outlive hooks: their global callbacks must not keep the hook alive.
+        self._listener = weakref.ref(listener)
+        self._handles = [
+            register_optimizer_step_pre_hook(self._before),
+            register_optimizer_step_post_hook(self._after),
+        ]
+
+    def remove(self) -> None:
+        """Stops watching."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        listener = self._listener()
+        if listener is not None and not _closure(args, kwargs):
+            listener._guarded("Reading gradients", _give, listener, optimizer)
+
+    def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        listener = self._listener()
+        if listener is None:
+            return
+        # A closure runs forward and backward inside the update.
+        if _closure(args, kwargs):
+            listener._guarded("Reading gradients", _give, listener, optimizer)
+        listener._on_updated()
+
+
+def _give(listener: Listener, optimizer: Any) -> None:
+    # Whether the update is going to be skipped is asked last: that waits for a device.
+    if not listener._wants_gradients() or _found_inf(optimizer):
+        return
+    scale = getattr(optimizer, "grad_scale", None)
+    pairs = [
+        (p, p.grad if scale is None else p.grad.detach() / scale.to(p.grad.device))
+        for group in optimizer.param_groups
+        for p in group["params"]
+        if p.grad is not None
+    ]
+    listener._on_update(pairs)
+
+
+def _closure(args: Any, kwargs: Any) -> Any:
+    """What the program gave to step(); the first argument is the optimizer itself."""
+    return kwargs.get("closure") or (args[1] if len(args) > 1 else None)
+
+
+def _found_inf(optimizer: Any) -> bool:
+    """Whether a fused optimizer is going to skip this update."""
+    found = getattr(optimizer, "found_inf", None)
+    return found is not None and bool(found.item())

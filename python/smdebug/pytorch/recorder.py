@@ -1,0 +1,132 @@
+"""Hands tensors to the core: in lists, without copies, wherever their memory is."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+import torch
+
+from smdebug import _core
+from smdebug.logger import get_logger
+from smdebug.pytorch import tensors as torch_tensors
+from smdebug.pytorch.device import DeviceStage, can_reduce
+from smdebug.pytorch.names import is_sharded
+from smdebug.pytorch.shard import local_part, placement_of
+from smdebug.pytorch.tensors import Unreadable, is_lazy, is_released, readable
+from smdebug.shards import SHARDS, SHARDS_COLLECTION
+
+Kind = _core.Kind
+Reductions = list[tuple[str, torch.Tensor, list[str]]]
+
+
+class Recorder:
+    """What happens to the tensors of one step after another. One thread at a time."""
+
+    def __init__(self, core: Any) -> None:
+        self._core = core
+        self._device = DeviceStage()
+        self._indices: dict[str, int] = {}
+        self._shards: dict[str, Any] = {}
+        self.dropped: dict[str, int] = {}
+        self.sparse_dense_limit = torch_tensors.SPARSE_DENSE_LIMIT
+
+    def next_name(self, stem: str) -> str:
+        """`<stem>_<i>`, counted within a step."""
+        index = self._indices.get(stem, 0)
+        self._indices[stem] = index + 1
+        return f"{stem}_{index}"
+
+    def restart_names(self) -> None:
+        """A step has begun."""
+        self._indices.clear()
+
+    def save(self, names: list[str], tensors: list[torch.Tensor], kind: Kind) -> None:
+        """Saves what is wanted. The values are those of now, whatever happens to the tensors."""
+        refused = self._offer(names, tensors, kind)
+        reductions: Reductions = []
+        for i, _ in refused:
+            if is_lazy(tensors[i]):
+                continue
+            for name, plain in self.plain(names[i], tensors[i]):
+                if plain.device.type != "cpu":
+                    self._queue(name, plain, kind, reductions)
+                else:
+                    self._save_plain(name, plain, kind)
+        if reductions:
+            self._device.reduce(reductions)
+
+    def plain(self, name: str, tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
+        """The tensor as one or two that can be read; none if that is impossible."""
+        with torch.no_grad():
+            try:
+                if is_sharded(tensor):
+                    if not self._shards and not self._core.save_all_workers:
+                        get_logger().warning(
+                            "The model is sharded: only the parts of this worker are recorded. "
+                            "Use include_workers='all' to record all of them."
+                        )
+                    self._shards[name] = placement_of(tensor)
+                    tensor = local_part(tensor)
+                return readable(name, tensor, self.sparse_dense_limit)
+            except (Unreadable, RuntimeError, NotImplementedError) as error:
+                self._drop(name, str(error))
+                return []
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether finish() has something to do."""
+        return bool(self._shards) or self._device.has_pending
+
+    def finish(self) -> None:
+        """The step ends: hands over what devices were still working on."""
+        self._device.finish(self._save_plain, partial(_core.save_reductions, self._core))
+        shards, self._shards = self._shards, {}
+        if not shards or not self._core.is_step_wanted:
+            return
+        if self._core.collections.find(SHARDS_COLLECTION) is None:
+            collection = self._core.collections.create(SHARDS_COLLECTION)
+            collection.reduction_config = _core.ReductionConfig(save_raw_tensor=True)
+        self._core.save_tensor(SHARDS, json.dumps(shards, sort_keys=True), [SHARDS_COLLECTION])
+
+    def _offer(
+        self, names: list[str], tensors: list[torch.Tensor], kind: Kind
+    ) -> list[tuple[int, str]]:
+        """(index, reason) of those that the core cannot read."""
+        exchange = torch_tensors.EXCHANGE_API
+        if exchange is None:
+            tensors = [_without_gradient(tensor) for tensor in tensors]
+        return _core.save_all(self._core, names, tensors, kind, exchange)
+
+    def _save_plain(self, name: str, tensor: torch.Tensor, kind: Kind) -> None:
+        for _, reason in self._offer([name], [tensor], kind):
+            self._drop(name, reason)
+
+    def _queue(self, name: str, tensor: torch.Tensor, kind: Kind, reductions: Reductions) -> None:
+        """A tensor on a device: reduced there if that is all that is wanted, else copied."""
+        if self._device.is_capturing():
+            self._drop(name, "a CUDA graph is being captured")
+            return
+        raw, shape, wanted = _core.wanted(self._core, name)
+        if kind == Kind.automatic and not raw and (not wanted or can_reduce(tensor, wanted)):
+            if shape:
+                _core.save_shape(self._core, name, list(tensor.shape))
+            if wanted:
+                reductions.append((name, tensor, wanted))
+            return
+        self._device.copy(name, tensor, kind)
+
+    def _drop(self, name: str, reason: str) -> None:
+        if name not in self.dropped:
+            get_logger().warning(f"'{name}' cannot be saved: {reason.splitlines()[0]}")
+        self.dropped[name] = self.dropped.get(name, 0) + 1
+
+
+def _without_gradient(tensor: torch.Tensor) -> Any:
+    """What plain DLPack accepts; None where it would give wrong values."""
+    if is_lazy(tensor) or is_sharded(tensor) or tensor.layout is not torch.strided:
+        return None
+    if type(tensor).__name__ == "FakeTensor" or is_released(tensor):
+        return None
+    return None if tensor.is_conj() or tensor.is_neg() else tensor.detach()

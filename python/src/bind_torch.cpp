@@ -1,0 +1,354 @@
+// What the hook for PyTorch needs beside the common one: tensors in lists, and callbacks that
+// models can be copied and compiled with.
+
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "python/src/bindings.h"
+#include "python/src/errors.h"
+#include "python/src/exchange_api.h"
+#include "python/src/tensor_arg.h"
+#include "python/src/values.h"
+#include "smd/hook/hook.h"
+
+namespace smdebug {
+namespace {
+
+using smd::Hook;
+using Refused = std::vector<std::tuple<size_t, std::string>>;
+
+// Calls that move at least this many bytes let other Python threads run meanwhile.
+constexpr int64_t kReleaseBytes = 64 << 10;
+
+struct Offered {
+  std::string_view name;
+  smd::TensorView view;
+  ExchangedTensor exchanged;          // what the view refers to
+  std::optional<TensorArg> imported;  // the same without the exchange API
+};
+
+// A view of the tensor in `offered`; the reason why there is none.
+std::optional<std::string> look(nb::handle tensor, const std::optional<ExchangeApi>& api,
+                                Offered& offered) {
+  if (api) {
+    auto view = api->view(tensor, offered.exchanged);
+    if (!view.ok()) return view.error().message;
+    offered.view = *view;
+    return std::nullopt;
+  }
+  try {
+    offered.imported.emplace(tensor, offered.name);
+  } catch (nb::python_error& error) {
+    return nb::cast<std::string>(nb::str(error.value()));
+  }
+  if (offered.imported->holds_strings()) return "The tensor holds strings.";
+  offered.view = offered.imported->view();
+  if (smd::Status readable = smd::check(offered.view); !readable.ok())
+    return readable.error().message;
+  return std::nullopt;
+}
+
+// Saves the tensors of a list that the hook wants. Gives back which could not be read, and why.
+Refused save_all(Hook& hook, const nb::list& names, const nb::list& tensors, smd::Kind kind,
+                 nb::handle exchange) {
+  Refused refused;
+  if (nb::len(names) != nb::len(tensors)) {
+    raise("SMDebugValueError",
+          fmt::format("{} names do not fit {} tensors.", nb::len(names), nb::len(tensors)));
+  }
+  if (!hook.is_step_wanted()) return refused;
+  std::optional<ExchangeApi> api;
+  if (!exchange.is_none()) api = check(ExchangeApi::from(exchange));
+  std::deque<Offered> offered;  // views refer to its elements
+  int64_t bytes = 0;
+  for (size_t i = 0; i < nb::len(names); ++i) {
+    const std::string_view name = to_name(names[i]);
+    if (kind == smd::Kind::automatic && !hook.wants(name)) continue;
+    Offered& next = offered.emplace_back();
+    next.name = name;
+    if (auto reason = look(tensors[i], api, next)) {
+      refused.emplace_back(i, std::move(*reason));
+      offered.pop_back();
+      continue;
+    }
+    bytes += next.view.size_bytes();
+  }
+  smd::Status status;
+  const auto save = [&] {
+    for (const Offered& tensor : offered) {
+      if (status = hook.save(tensor.name, tensor.view, kind); !status.ok()) return;
+    }
+  };
+  if (bytes >= kReleaseBytes) {
+    const nb::gil_scoped_release released;
+    save();
+  } else {
+    save();
+  }
+  check(std::move(status));
+  return refused;
+}
+
+// (raw, shape, names of reductions)
+std::tuple<bool, bool, std::vector<std::string>> wanted(Hook& hook, std::string_view name) {
+  const smd::Action action = hook.wanted(name);
+  std::vector<std::string> reductions;
+  action.reductions.for_each([&](smd::Reduction r) { reductions.push_back(r.name()); });
+  return {action.raw, action.shape, std::move(reductions)};
+}
+
+// Values of a tensor with floating elements, in the type that its reductions have.
+void save_reductions(Hook& hook, std::string_view name, const nb::dict& values,
+                     const std::string& dtype_name) {
+  const auto dtype = smd::dtype_from_name(dtype_name);
+  if (!dtype) {
+    raise("SMDebugValueError", fmt::format("There is no element type '{}'.", dtype_name));
+  }
+  if (smd::info_of(*dtype).kind != smd::DTypeKind::floating) {
+    raise("SMDebugValueError",
+          fmt::format("Reductions of {} keep its type; save the tensor instead.", dtype_name));
+  }
+  const smd::DType type = *dtype == smd::DType::float64 ? smd::DType::float64 : smd::DType::float32;
+  std::vector<std::pair<std::string, smd::Number>> numbers;
+  for (const auto& [label, value] : values) {
+    numbers.emplace_back(nb::cast<std::string>(label),
+                         smd::Number::real(type, nb::cast<double>(value)));
+  }
+  check(hook.save_reductions(name, numbers));
+}
+
+// A function that modules hold as callback. Copies of a model, and models read from a file, hold
+// one that does nothing. Compilers of Python code do not look into it, and `isolate` keeps them
+// from looking into the function that it calls.
+class Callback final {
+ public:
+  Callback() = default;
+  Callback(nb::object function, nb::object isolate)
+      : function_(std::move(function)), isolate_(std::move(isolate)) {}
+
+  nb::object call(const nb::args& args, const nb::kwargs& kwargs) const {
+    if (!function_.is_valid()) return nb::none();
+    if (isolate_.is_none()) return function_(*args, **kwargs);
+    const nb::object before = isolate_(nb::none());
+    try {
+      nb::object result = function_(*args, **kwargs);
+      isolate_(before);
+      return result;
+    } catch (...) {
+      isolate_(before);
+      throw;
+    }
+  }
+  bool inert() const { return !function_.is_valid(); }
+
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(function_.ptr());
+    Py_VISIT(isolate_.ptr());
+    return 0;
+  }
+  void clear() {
+    function_.reset();
+    isolate_.reset();
+  }
+
+ private:
+  nb::object function_;
+  nb::object isolate_;
+};
+
+// The callback before each forward of a model: begins a step. Steps that save nothing stay in here;
+// for the others, and while `fast` is off, it calls Python. Copies of it do nothing.
+class StepCallback final {
+ public:
+  struct Parts {
+    nb::object lock;      // of the Python hook; held while the core is used
+    nb::object slow;      // slow(module, args): everything, with the lock held by itself
+    nb::object begun;     // begun(): the step that has begun saves something
+    nb::object failed;    // failed(message)
+    nb::object task_id;   // task_id(): -1 unless backward is running
+    nb::object tracing;   // tracing(): a forward that is none
+    nb::object compiler;  // its flag _is_exporting_flag tells another such forward
+    nb::object isolate;   // see Callback
+  };
+
+  StepCallback() = default;
+  StepCallback(std::shared_ptr<Hook> hook, nb::handle module, nb::dict parts)
+      : hook_(std::move(hook)), module_(module.ptr()) {
+    parts_.emplace(Parts{parts["lock"], parts["slow"], parts["begun"], parts["failed"],
+                         parts["task_id"], parts["tracing"], parts["compiler"], parts["isolate"]});
+    acquire_ = parts_->lock.attr("acquire");
+    release_ = parts_->lock.attr("release");
+  }
+
+  void call(nb::handle module, nb::handle args) {
+    if (!parts_) return;
+    if (!fast_ || module.ptr() != module_ || !nb::cast<bool>(acquire_(false))) {
+      isolated([&] { parts_->slow(module, args); });
+      return;
+    }
+    const Release release{release_};
+    if (is_replay()) return;
+    if (const smd::Status begun = hook_->begin_step(); !begun.ok()) {
+      isolated([&] { parts_->failed(to_text(begun.error().message)); });
+      return;
+    }
+    if (hook_->is_step_wanted()) isolated([&] { parts_->begun(); });
+  }
+
+  // Whether the forward that was begun last is one that a compiler of Python code watches.
+  bool compiled() const { return compiled_; }
+  bool fast() const { return fast_; }
+  void set_fast(bool fast) { fast_ = fast; }
+
+  int traverse(visitproc visit, void* arg) const {
+    if (!parts_) return 0;
+    Py_VISIT(parts_->lock.ptr());
+    Py_VISIT(parts_->slow.ptr());
+    Py_VISIT(parts_->begun.ptr());
+    Py_VISIT(parts_->failed.ptr());
+    Py_VISIT(acquire_.ptr());
+    Py_VISIT(release_.ptr());
+    return 0;
+  }
+  void clear() {
+    parts_.reset();
+    acquire_.reset();
+    release_.reset();
+  }
+
+ private:
+  struct Release {
+    const nb::object& release;
+    ~Release() {
+      try {
+        release();
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("smdebug");
+      }
+    }
+  };
+
+  // In backward, while tracing or exporting. Calls builtin functions only, which a compiler of
+  // Python code leaves alone.
+  bool is_replay() const {
+    return nb::cast<int64_t>(parts_->task_id()) != -1 || nb::cast<bool>(parts_->tracing()) ||
+           nb::cast<bool>(nb::getattr(parts_->compiler, "_is_exporting_flag", nb::bool_(false)));
+  }
+
+  template <typename F>
+  void isolated(F&& call) {
+    if (parts_->isolate.is_none()) return call();
+    const nb::object isolate = parts_->isolate;
+    const nb::object before = isolate(nb::none());
+    compiled_ = !before.is_none();
+    try {
+      call();
+    } catch (...) {
+      isolate(before);
+      throw;
+    }
+    isolate(before);
+  }
+
+  std::shared_ptr<Hook> hook_;
+  PyObject* module_ = nullptr;  // who owns this callback; only compared
+  std::optional<Parts> parts_;
+  nb::object acquire_;
+  nb::object release_;
+  bool fast_ = false;
+  bool compiled_ = false;
+};
+
+template <typename T>
+int traverse_callback(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
+}
+
+template <typename T>
+int clear_callback(PyObject* self) {
+  nb::inst_ptr<T>(self)->clear();
+  return 0;
+}
+
+// Callbacks and the hook that they belong to refer to each other.
+template <typename T>
+PyType_Slot kCallbackSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_callback<T>)},
+                                {Py_tp_clear, reinterpret_cast<void*>(clear_callback<T>)},
+                                {0, nullptr}};
+
+// A copy does nothing, and it is what a file holds.
+template <typename T>
+void bind_copying(nb::class_<T>& callback) {
+  callback.def("__copy__", [](const T&) { return T(); })
+      .def("__deepcopy__", [](const T&, nb::handle) { return T(); })
+      .def("__reduce__",
+           [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple()); });
+}
+
+}  // namespace
+
+void bind_torch(nb::module_& m) {
+  nb::enum_<smd::Kind>(m, "Kind", "What a tensor is to the model.")
+      .value("automatic", smd::Kind::automatic)
+      .value("weight", smd::Kind::weight)
+      .value("bias", smd::Kind::bias)
+      .value("gradient", smd::Kind::gradient)
+      .value("loss", smd::Kind::loss)
+      .value("metric", smd::Kind::metric)
+      .value("input", smd::Kind::input)
+      .value("output", smd::Kind::output)
+      .value("layer", smd::Kind::layer)
+      .value("optimizer_state", smd::Kind::optimizer_state);
+  m.def("save_all", &save_all, nb::arg("hook"), nb::arg("names"), nb::arg("tensors"),
+        nb::arg("kind") = smd::Kind::automatic, nb::arg("exchange") = nb::none(),
+        "Saves the tensors that are wanted; (index, reason) of those that cannot be read.");
+  m.def("wanted", &wanted, nb::arg("hook"), nb::arg("name"),
+        "(raw, shape, names of reductions): what is saved of a tensor at this step.");
+  m.def("save_reductions", &save_reductions, nb::arg("hook"), nb::arg("name"), nb::arg("values"),
+        nb::arg("dtype"), "Saves reductions that were computed elsewhere.");
+  m.def(
+      "save_shape",
+      [](Hook& hook, std::string_view name, const std::vector<int64_t>& shape) {
+        check(hook.save_shape(name, shape));
+      },
+      nb::arg("hook"), nb::arg("name"), nb::arg("shape"), "Saves the shape, if it is wanted.");
+  auto callback = nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
+                                       nb::is_weak_referenceable())
+                      .def(nb::init<>())
+                      .def(nb::init<nb::object, nb::object>(), nb::arg("function"),
+                           nb::arg("isolate").none() = nb::none())
+                      .def("__call__", &Callback::call)
+                      .def_prop_ro("is_inert", &Callback::inert);
+  bind_copying(callback);
+  auto step =
+      nb::class_<StepCallback>(m, "StepCallback", nb::type_slots(kCallbackSlots<StepCallback>),
+                               nb::is_weak_referenceable())
+          .def(nb::init<>())
+          .def(nb::init<std::shared_ptr<Hook>, nb::handle, nb::dict>(), nb::arg("hook"),
+               nb::arg("module"), nb::arg("parts"))
+          .def("__call__", &StepCallback::call, nb::arg("module"), nb::arg("args"))
+          .def_prop_ro("is_compiled", &StepCallback::compiled)
+          .def_prop_rw("fast", &StepCallback::fast, &StepCallback::set_fast);
+  bind_copying(step);
+  m.def(
+      "process_rank",
+      []() -> std::optional<std::tuple<int, int>> {
+        const auto rank = check(smd::Environment::of_process().process_rank());
+        if (!rank) return std::nullopt;
+        return std::tuple(rank->rank, rank->size);
+      },
+      "(rank, size) as a launcher wrote them into the environment.");
+}
+
+}  // namespace smdebug

@@ -1,0 +1,80 @@
+#include "python/src/exchange_api.h"
+
+#include <cstdint>
+
+namespace smdebug {
+namespace {
+
+// As dlpack.h 1.3 lays it out.
+struct Table {
+  uint32_t major;
+  uint32_t minor;
+  const Table* older;
+  void* allocate;
+  void* to_managed;
+  void* from_managed;
+  int (*look)(void* tensor, smdebug_dl_tensor* out);
+  void* current_stream;
+};
+
+constexpr uint32_t kMajor = 1;
+
+smd::Error taken_error() {
+  nb::python_error error;
+  return {smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
+}
+
+// Bits that say "read this negated" or "conjugated". Types of tensors may refuse to tell.
+smd::Result<bool> is_lazy(nb::handle tensor, bool complex) {
+  try {
+    return nb::cast<bool>(tensor.attr("is_neg")()) ||
+           (complex && nb::cast<bool>(tensor.attr("is_conj")()));
+  } catch (nb::python_error& error) {
+    return smd::Error{smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
+  }
+}
+
+// A tensor whose storage was released, or that only stands for another one, points to its offset in
+// a storage at address zero. Addresses of real memory are much larger than offsets.
+smd::Result<bool> is_released(nb::handle tensor, const smd::TensorView& view) {
+  constexpr uintptr_t kSmall = uintptr_t{1} << 40;
+  const auto address = reinterpret_cast<uintptr_t>(view.data);
+  if (address >= kSmall || view.size() == 0) return false;
+  try {
+    const auto offset = nb::cast<uint64_t>(tensor.attr("storage_offset")());
+    return address == offset * smd::size_of(view.dtype);
+  } catch (nb::python_error& error) {
+    return smd::Error{smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
+  }
+}
+
+}  // namespace
+
+smd::Result<ExchangeApi> ExchangeApi::from(nb::handle capsule) {
+  const auto* table =
+      static_cast<const Table*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  if (table == nullptr) return taken_error();
+  while (table->major > kMajor && table->older != nullptr) table = table->older;
+  if (table->major != kMajor || table->look == nullptr) {
+    return smd::Error{smd::ErrorCode::unsupported,
+                      "The exchange API has no function of version 1 that looks at a tensor."};
+  }
+  return ExchangeApi(table->look);
+}
+
+smd::Result<smd::TensorView> ExchangeApi::view(nb::handle tensor, ExchangedTensor& out) const {
+  if (look_(tensor.ptr(), &out.tensor) != 0) return taken_error();
+  SMD_TRY(const smd::TensorView view, smd::view_of_dlpack(out.tensor, out.strides_bytes));
+  SMD_TRY(const bool released, is_released(tensor, view));
+  if (released) {
+    return smd::Error{smd::ErrorCode::unsupported, "There is no memory behind the tensor."};
+  }
+  SMD_TRY(const bool lazy,
+          is_lazy(tensor, smd::info_of(view.dtype).kind == smd::DTypeKind::complex));
+  if (lazy) {
+    return smd::Error{smd::ErrorCode::unsupported, "The tensor is a negated or conjugated view."};
+  }
+  return view;
+}
+
+}  // namespace smdebug

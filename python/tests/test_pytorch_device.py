@@ -1,0 +1,144 @@
+"""What the hook does with tensors on devices, as far as it can be tried without one.
+
+Reductions on a device are the same operations on the CPU. The queue of copies runs with tensors of
+the CPU here; streams, events and pinned memory need a GPU.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from smdebug import _core
+from smdebug.pytorch import Hook, ReductionConfig, create_trial
+from smdebug.pytorch.device import DeviceStage, can_reduce, reduce_together
+from torch_training import EVERY_STEP, saved
+
+NAMES = [name for name, _ in _core.reduction_names()]
+REDUCTIONS = NAMES + [f"abs_{name}" for name in NAMES]
+
+
+def values() -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.randn(7, 5, generator=generator)
+    nan = x.clone()
+    nan[2, 3] = float("nan")
+    inf = x.clone()
+    inf[0, 0] = float("inf")
+    return {
+        "float32": x,
+        "float64": x.double(),
+        "float16": x.half(),
+        "bfloat16": x.bfloat16(),
+        "strided": x.T[::2],
+        "even": x[:2, :2],
+        "one": x[0, 0],
+        "nan": nan,
+        "inf": inf,
+    }
+
+
+def reduced_by_core(tensor: torch.Tensor, out_dir: Path) -> dict[str, float]:
+    norms = [name for name in NAMES if name in ("l1", "l2")]
+    others = [name for name in NAMES if name not in norms]
+    config = ReductionConfig(others, others, norms, norms)
+    hook = Hook(out_dir, reduction_config=config, save_all=True, save_config=EVERY_STEP)
+    with hook.step():
+        hook.save("x", tensor)
+    hook.close()
+    found = create_trial(str(out_dir)).tensor("x").reduction_values(0)
+    return {f"abs_{n}" if absolute else n: float(v) for (n, absolute), v in found.items()}
+
+
+@pytest.mark.parametrize("kind", values())
+def test_reductions_on_a_device_are_those_of_the_core(out_dir: Path, kind: str) -> None:
+    tensor = values()[kind]
+    expected = reduced_by_core(tensor, out_dir)
+    assert can_reduce(tensor, REDUCTIONS) and set(expected) == set(REDUCTIONS)
+    found = dict(zip(REDUCTIONS, reduce_together([(tensor, REDUCTIONS)]).tolist(), strict=True))
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, rel=1e-5, abs=1e-6, nan_ok=True), name
+
+
+def test_only_floating_tensors_with_elements_are_reduced_there() -> None:
+    assert not can_reduce(torch.ones(3, dtype=torch.int64), ["min"])
+    assert not can_reduce(torch.ones(0), ["min"])
+    assert not can_reduce(torch.ones(3, dtype=torch.complex64), ["abs_min"])
+    assert not can_reduce(torch.ones(3), ["entropy"])
+
+
+def test_many_tensors_become_one_vector() -> None:
+    x, y = torch.arange(4.0), torch.arange(6.0)
+    vector = reduce_together([(x, ["min", "max"]), (y, ["sum"])])
+    assert vector.tolist() == [0.0, 3.0, 15.0] and vector.dtype == torch.float64
+
+
+def test_what_was_queued_is_handed_over_in_order_and_once() -> None:
+    stage = DeviceStage()
+    x = torch.arange(4.0)
+    assert not stage.has_pending and not stage.is_capturing()
+    stage.reduce([("a", x, ["min", "max"]), ("b", x.double(), ["sum"])])
+    stage.copy("c", x, _core.Kind.loss)
+    assert stage.has_pending
+    seen: list[Any] = []
+    for _ in range(2):
+        stage.finish(
+            lambda name, tensor, kind: seen.append((name, tensor.tolist(), kind)),
+            lambda name, numbers, dtype: seen.append((name, numbers, dtype)),
+        )
+    assert seen == [
+        ("a", {"min": 0.0, "max": 3.0}, "float32"),
+        ("b", {"sum": 6.0}, "float64"),
+        ("c", [0.0, 1.0, 2.0, 3.0], _core.Kind.loss),
+    ]
+
+
+def test_a_hook_stores_numbers_and_shapes_that_were_computed_elsewhere(out_dir: Path) -> None:
+    config = ReductionConfig(["min", "mean"], save_shape=True)
+    hook = Hook(out_dir, reduction_config=config, save_all=True, save_config=EVERY_STEP)
+    with hook.step():
+        core = hook._core
+        assert _core.wanted(core, "x") == (False, True, ["mean", "min"])
+        _core.save_shape(core, "x", [3, 2])
+        _core.save_reductions(core, "x", {"min": -1.5, "mean": 2.5, "max": 9.0}, "float16")
+        for wrong in ("int32", "float9"):
+            with pytest.raises(ValueError, match=wrong):
+                _core.save_reductions(core, "x", {"min": 1.0}, wrong)
+    hook.close()
+    tensor = create_trial(str(out_dir)).tensor("x")
+    assert tensor.shape(0) == (3, 2)
+    found = tensor.reduction_values(0)
+    assert {key: float(value) for key, value in found.items()} == {  # nobody wanted max
+        ("min", False): -1.5,
+        ("mean", False): 2.5,
+    }
+    assert all(np.asarray(value).dtype == np.float32 for value in found.values())
+
+
+def test_a_tensor_of_another_device_goes_through_the_queue(
+    out_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The core refuses every tensor once, as it does with memory that it cannot read."""
+    hook = Hook(
+        out_dir,
+        reduction_config=ReductionConfig(["max"]),
+        save_all=True,
+        save_config=EVERY_STEP,
+    )
+    with hook.step():
+        recorder = hook._recorder
+        reductions: list[Any] = []
+        recorder._queue("reduced", torch.arange(3.0), _core.Kind.automatic, reductions)
+        recorder._queue("whole", torch.arange(3), _core.Kind.automatic, reductions)
+        recorder._queue("a_loss", torch.ones(()), _core.Kind.loss, reductions)
+        assert [item[0] for item in reductions] == ["reduced"]
+        recorder._device.reduce(reductions)
+        assert recorder.has_pending
+    hook.close()
+    trial = create_trial(str(out_dir))
+    assert trial.tensor("reduced").reduction_value(0, "max") == 2.0
+    assert trial.tensor("whole").reduction_value(0, "max") == 2
+    assert saved(trial, "a_loss") == 1.0
