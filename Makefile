@@ -7,7 +7,7 @@ export CCACHE_DIR ?= $(HOME)/.cache/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup build demo test check bench lint format tidy clean
+.PHONY: help setup build demo test check bench lint format tidy clean test-gpu bench-gpu
 
 help:
 	@echo "make demo    record a small training with a planted fault and show the sick layer"
@@ -41,6 +41,13 @@ bench: build
 	@tools/venv.sh summary_writer
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
+
+# On a machine with a CUDA device, in a Python that has PyTorch, pytest and this package.
+test-gpu:
+	@SMDEBUG_STRICT=1 python3 -m pytest -q tests/gpu
+
+bench-gpu:
+	@python3 bench/gpu.py
 
 lint: setup
 	@tools/lint.sh
