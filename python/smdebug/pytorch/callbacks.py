@@ -26,8 +26,9 @@ def is_replay() -> bool:
 class Callbacks:
     """Makes the callbacks of one hook; a failure in any of them goes through its guard."""
 
-    def __init__(self, is_strict: bool) -> None:
-        self._guard = Guard(is_strict)
+    def __init__(self, core: Any) -> None:
+        self._core = core
+        self._guard = Guard(core.is_strict)
         self._pid = os.getpid()
 
     @property
@@ -51,7 +52,7 @@ class Callbacks:
 
     def of_module(self, site: str, function: Callable[..., None]) -> _core.Callback:
         """A callback of a module; it does nothing in copies of the module."""
-        return _core.Callback(self.safe(site, function), set_eval_frame)
+        return _core.Callback(self.safe(site, function), set_eval_frame, self._core)
 
     def run(self, site: str, function: Callable[..., object], *args: Any) -> None:
         """Calls the function now; `site` names what is being done."""

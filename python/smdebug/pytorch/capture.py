@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from smdebug import _core
+from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
 from smdebug.pytorch.eager import EagerSteps
 from smdebug.pytorch.names import Root, is_sharded
@@ -34,6 +35,7 @@ class Capture:
         self._handles: list[Any] = []
         self._gradient_names: dict[int, str] = {}
         self._has_lazy = False  # parameters that get their shape in this forward
+        self._sites: dict[str, Site | None] = {}  # of the modules of this step
         self.roots: list[Root] = []
         self.recorder = Recorder(core)
         self.eager = EagerSteps(core)
@@ -49,6 +51,7 @@ class Capture:
     def begin(self, early: list[tuple[str, torch.Tensor]]) -> None:
         """A step has begun; `early` are values that were recorded before the first one."""
         self.recorder.restart_names()
+        self._sites.clear()
         for name, value in early:
             self.save([self.recorder.next_name(f"{name}_output")], [value])
         if self._core.is_step_wanted:
@@ -62,6 +65,23 @@ class Capture:
         """Completes what the step that ends has queued, and takes its callbacks off."""
         self.detach()
         self.recorder.finish()
+        if self._core.first_bad_tensor is not None:
+            self._locate(self._core.first_bad_tensor)
+
+    def _locate(self, name: str) -> None:
+        """Says of the first bad tensor where it comes from, as far as that is known."""
+        module = module_of(name)
+        site = self._sites.get(module)
+        note = ""
+        if name.startswith("gradient/"):
+            note = "Gradients are seen in the order of backward; a call line is not known."
+        elif site is None:
+            note = "It was so before the forward of this step."
+        elif any(_is_compiled(root, root.module()) for root in self.roots):
+            note = "The model is compiled: its inner modules are not seen, only the whole."
+        file, line = site or ("", 0)
+        text = text_of(site) if site else ""
+        self._core.set_call_site(module, file, line, text, note)
 
     def detach(self) -> None:
         """Takes the callbacks of the step off."""
@@ -141,7 +161,7 @@ class Capture:
         """Whether the inner modules of a compiled model are left alone."""
         if not _is_compiled(root, module):
             return False
-        if not self.compiled_modules:
+        if not self.compiled_modules or not self._core.is_step_saved:
             return True
         if not self.eager.is_active:
             # The mode has changed since the last forward: too late, except for a wrapper.
@@ -172,6 +192,7 @@ class Capture:
         outputs = list(tensors_in(output))
         loss = loss_in(output) if is_root else None
         with self._lock:
+            self._sites[name] = find_call_site()
             names = [self.recorder.next_name(f"{name}_input") for _ in inputs]
             names += [self.recorder.next_name(f"{name}_output") for _ in outputs]
             tensors = inputs + outputs
@@ -191,6 +212,7 @@ class Capture:
         inputs = inputs_of(module, args, kwargs)
         outputs = list(tensors_in(output))
         with self._lock:
+            self._sites[name] = find_call_site()
             self.save([self.recorder.next_name(f"{name}_input") for _ in inputs], inputs)
             names = [self.recorder.next_name(f"{name}_output") for _ in outputs]
             self.save(names, outputs, _core.Kind.loss)
@@ -201,9 +223,14 @@ class Capture:
             self.eager.prepare()
 
     def _on_gradient(self, name: str, gradient: torch.Tensor) -> None:
-        if not self._callbacks.are_off:
-            with self._lock:
+        if self._callbacks.are_off:
+            return
+        with self._lock:
+            self._core.enter_cost()
+            try:
                 self._callbacks.run("Saving a gradient", self.save, [name], [gradient])
+            finally:
+                self._core.leave_cost()
 
     def _after_accumulation(self, name: str, parameter: torch.Tensor) -> None:
         if parameter.grad is not None:
@@ -233,7 +260,7 @@ class Capture:
         self._callbacks.run(site, *call)
 
 
-def _is_compiled(root: Root, module: nn.Module) -> bool:
+def _is_compiled(root: Root, module: nn.Module | None) -> bool:
     """Callbacks on inner modules would break the model's graph into pieces."""
     return (
         root.begins_step.is_compiled

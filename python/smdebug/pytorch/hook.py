@@ -14,7 +14,7 @@ from torch import nn
 from smdebug import _core
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
-from smdebug.hook import BaseHook, InertCore, StepScope
+from smdebug.hook import LAST_WORDS_MS, BaseHook, InertCore, StepScope
 from smdebug.logger import get_logger
 from smdebug.pytorch.auto_mode import AutoMode
 from smdebug.pytorch.callbacks import Callbacks, graph_task_id, is_replay, set_eval_frame
@@ -112,7 +112,7 @@ class Hook(BaseHook):
         self._step_on = STEP_ON[0]
         self._auto_mode = self.canonical_names = False
         self._lock = threading.RLock()
-        self._callbacks = Callbacks(self._core.is_strict)
+        self._callbacks = Callbacks(self._core)
         self._names = ModuleNames()
         if isinstance(self._collection_manager, CollectionManager):
             self._collection_manager._use_names(self._names)
@@ -391,6 +391,15 @@ class Hook(BaseHook):
 
     def _guarded(self, site: str, function: Callable[..., object], *args: Any) -> None:
         self._callbacks.run(site, function, *args)
+
+    def _last_words(self, reason: str) -> None:
+        # A thread that is gone may have taken the lock with it.
+        if not self._callbacks.in_owner or not self._lock.acquire(timeout=LAST_WORDS_MS / 1000):
+            return
+        try:
+            super()._last_words(reason)
+        finally:
+            self._lock.release()
 
     def _close(self, at_exit: bool) -> None:
         if self._core.is_closed:
