@@ -29,6 +29,10 @@ struct SavePlanOptions {
   bool shows_histograms = false;                 // somebody looks at them
   SaveConfig save_config;
   ReductionConfig reduction_config = ReductionConfig::raw_only();
+  // Collections whose intervals may become longer, see set_stride(); nothing for others.
+  std::vector<std::string> stretched_collections;
+  // Instead of save_config for those, if nobody said how often to save.
+  std::optional<SaveConfig> stretched_save_config;
 };
 
 // What is wanted of one tensor at one step.
@@ -52,6 +56,11 @@ class SavePlan final {
   static Result<SavePlan> build(const CollectionSet& collections, const SavePlanOptions& options,
                                 std::vector<std::string>& warnings);
 
+  // Makes the intervals of the stretched collections longer, see stretched_interval().
+  void set_stride(int64_t stride, int64_t max_interval);
+  // Whether a stretched collection is active.
+  bool any_stretched_active() const;
+
   // The first mode step ≥ from at which anything is saved; nullopt: never again.
   std::optional<Step> next_active(Mode mode, Step from) const;
 
@@ -63,6 +72,10 @@ class SavePlan final {
 
   // What the active collections that hold `name` want of it.
   const Action& wanted(std::string_view name);
+  // What all collections that take part in the mode given to observe() want of it, due or not.
+  const Action& observed(std::string_view name);
+  void observe(Mode mode);
+  bool is_observed(std::string_view collection) const;
   // What one collection of the plan wants, active or not; nullptr: it is not in the plan.
   const Action* wanted_by(std::string_view collection) const;
 
@@ -80,14 +93,19 @@ class SavePlan final {
   struct Entry {
     std::shared_ptr<Collection> collection;
     SaveConfig save;
+    SaveConfig unstretched;
     Action action;
     bool custom = false;         // never active: for what save_tensor puts into it only
     bool training_only = false;  // not in EVAL and PREDICT
+    bool stretches = false;      // see set_stride()
   };
   using Active = std::vector<uint8_t>;  // one flag per entry
 
   bool applies(const Entry& entry, Mode mode) const;
   void select(Active active);
+  // The row of answers for a set of entries.
+  size_t row_of(const Active& active);
+  const Action& answer(size_t row_index, const Active& active, std::string_view name);
 
   std::vector<Entry> entries_;
   std::unique_ptr<Matcher> matcher_;
@@ -99,6 +117,8 @@ class SavePlan final {
   std::map<Active, size_t> rows_;
   std::vector<std::vector<std::optional<Action>>> answers_;
   size_t row_ = 0;
+  Active observed_;
+  size_t observed_row_ = 0;
   uint64_t generation_ = 0;
 };
 

@@ -61,7 +61,7 @@ class Selections:
     def at(self, core: Any) -> Selection:
         """The selection for the current step of a hook."""
         everything = core.collections.all()
-        active = [c for c in everything if core.is_collection_active(c.name)]
+        active = [c for c in everything if core.is_collection_observed(c.name)]
         key = (tuple((id(c), c._revision) for c in active), sum(c._revision for c in everything))
         found = self._known.get(key)
         if found is None:
