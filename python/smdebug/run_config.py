@@ -92,8 +92,16 @@ def read_config(path: str) -> dict[str, Any]:
     """A JSON configuration that a hook would accept."""
     with open(os.path.expanduser(path), encoding="utf-8") as file:
         document: Any = _core.parse_json(file.read(), path)
-    _core.parse_hook_config(document)
+    check(document)
     return document
+
+
+def check(document: dict[str, Any]) -> None:
+    """Raises for what a hook would refuse."""
+    parsed = _core.parse_hook_config(document)
+    for given in [parsed, *parsed["collections"]]:
+        collection = _core.Collection("checked")
+        collection.include_regex = [*given["include_regex"], *given["exclude_regex"]]
 
 
 def document_of(choice: Choice, place: str) -> dict[str, Any]:
@@ -130,7 +138,7 @@ def document_of(choice: Choice, place: str) -> dict[str, Any]:
             _collection(name, interval) for name, interval in wanted.items()
         ],
     }
-    _core.parse_hook_config(document)
+    check(document)
     return document
 
 

@@ -81,7 +81,9 @@ class AutomaticHook(Hook):
 
     def knows(self, module: nn.Module) -> bool:
         """Whether the module is recorded, by itself or as a part of a model."""
-        return self._names.find(module) is not None
+        # Wrappers have no name of their own if names are canonical.
+        named = self._names.find(module) is not None
+        return named or any(root.module() is module for root in self._roots)
 
     def is_first(self, module: nn.Module) -> bool:
         """Whether this model counts the steps."""

@@ -59,7 +59,7 @@ class Discovery:
         self._pid = os.getpid()
         self._forwards = 0
         self._loss_known = False
-        self.compiles = False  # the script uses the compiler, which would look into global hooks
+        self.compiles = False  # modules are compiled, and the compiler looks into global hooks
         self.hook: AutomaticHook | None = None
 
     def begin(self) -> None:
@@ -77,6 +77,8 @@ class Discovery:
         handles, self._handles = self._handles, []
         for handle in handles:
             handle.remove()
+            # Left behind by PyTorch 2.13; every call of a module would stay a slow one.
+            getattr(torch_module, "_global_forward_hooks_with_kwargs", {}).pop(handle.id, None)
 
     def stand_aside(self) -> None:
         """PyTorch is as it was."""
@@ -136,7 +138,6 @@ class Discovery:
         """Before a compiled module runs, which global hooks do not see or would disturb."""
         if _is_compiling() or not self._is_free() or _is_inside(sys._getframe(2), 0):
             return
-        self.compiles = True
         if (self.hook is None or not self.hook.knows(module)) and _is_trained(module):
             self._guarded(self.found, module)
 
@@ -268,15 +269,17 @@ def _patch_compilation(discovery: Discovery, patches: Patches) -> None:
     @functools.wraps(torch_compile)
     def compile(*args: Any, **kwargs: Any) -> Any:
         compiled = torch_compile(*args, **kwargs)
-        discovery.compiles = True
         wrapper = type(compiled)
-        if wrapper.__name__ == "OptimizedModule" and not hasattr(wrapper.__call__, "__wrapped__"):
-            patches.replace(wrapper, "__call__", _call_of_wrapper(discovery, wrapper.__call__))
+        if wrapper.__name__ == "OptimizedModule":
+            discovery.compiles = True
+            if not hasattr(wrapper.__call__, "__wrapped__"):
+                patches.replace(wrapper, "__call__", _call_of_wrapper(discovery, wrapper.__call__))
         return compiled
 
     @functools.wraps(module_compile)
     def compile_in_place(module: nn.Module, *args: Any, **kwargs: Any) -> None:
         module_compile(module, *args, **kwargs)
+        discovery.compiles = True
         compiled: Any = module._compiled_call_impl
 
         def first_call(*args: Any, **kwargs: Any) -> Any:
