@@ -33,7 +33,7 @@ const Command run = {
     .name = "run",
     .summary = "Runs a training script and records it, without a change of the script",
     .details =
-        "Models, losses and gradients of PyTorch are found while the script runs, also in "
+        "Models, losses and gradients are found while the script runs, also in "
         "processes that it starts. Without a configuration, the loss is recorded at every step "
         "and ten statistics of all weights, gradients and module outputs at as many steps as 1 % "
         "of the time allows. What the script prints and its exit code are as without recording; "
