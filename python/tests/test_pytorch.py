@@ -671,3 +671,11 @@ def test_a_nan_that_is_watched_starts_saving(out_dir: Path, messages: Messages) 
         trial.tensor_names(step=2)
     )
     assert set(SMALL_NAMES) <= set(trial.tensor_names(step=3))
+
+
+def test_import_paths_of_old_scripts() -> None:
+    from smdebug.pytorch import constants, utils
+
+    assert Hook.default_collections == constants.DEFAULT_INCLUDE_COLLECTIONS
+    x = torch.ones(2)
+    assert [t is x for t in utils.tensors_in({"a": [x]})] == [True]
