@@ -161,10 +161,11 @@ def test_ranks_of_torchrun_record_and_the_launcher_is_silent(out_dir: Path) -> N
     assert trial.tensor("gradient/DistributedDataParallel_module.0.weight").steps() == [0, 1, 2]
 
 
-def test_children_that_are_spawned_record(out_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_children_that_the_script_starts_record(out_dir: Path, tmp_path: Path, method: str) -> None:
     both = (*EVERYTHING, "--workers", "all")
     done = start(
-        "-m", "smdebug.run", "--out", out_dir, *both, SCRIPTS / "ranks.py", "spawn", tmp_path
+        "-m", "smdebug.run", "--out", out_dir, *both, SCRIPTS / "ranks.py", method, tmp_path
     )
     assert done.returncode == 0, done.stderr
     trial = create_trial(str(out_dir))
