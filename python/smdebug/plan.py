@@ -35,9 +35,12 @@ DEFAULT_INTERVAL = 500  # of hooks for PyTorch
 STEPS = 1000  # that sizes and overhead are told for
 SAVE_KEYS = ("save_interval", "save_steps", "start_step", "end_step", "when_nan")
 LEFT_OUT = ("max_overhead", "export_tensorboard", "tensorboard_dir", "dry_run")
-# Bytes that a record takes beside its name and content, about.
-RECORD_BYTES = {"packed": 4, "original": 190}
+# About: what a step and a record take beside their content; a record holds its name twice, once in
+# the index. Packed statistics are numbers without a record of their own.
+STEP_BYTES = 150
+RECORD_BYTES = 200
 NUMBER_BYTES = 4
+REDUCTION_PREFIX = "smdebug/reductions/mean/"
 
 
 def rehearsal_of(document: dict[str, Any]) -> dict[str, Any]:
@@ -129,16 +132,16 @@ class Plan:
 
     def _tensor_bytes(self, tensor: dict[str, Any], active: frozenset[str]) -> int:
         raw, reductions = self._content(tensor, active)
-        record = RECORD_BYTES[self._layout]
-        if self._layout == "packed":
-            numbers = NUMBER_BYTES * len(reductions)
-            return numbers + (tensor["bytes"] + record if raw else 0)
-        named = record + 2 * len(tensor["name"])
-        return named * (len(reductions) + raw) + (tensor["bytes"] if raw else 0)
+        record = RECORD_BYTES + 2 * len(tensor["name"])
+        number = NUMBER_BYTES
+        if self._layout == "original":
+            number += record + 2 * len(REDUCTION_PREFIX)
+        return number * len(reductions) + (tensor["bytes"] + record if raw else 0)
 
     @cache  # noqa: B019
     def _bytes(self, active: frozenset[str]) -> int:
-        return sum(self._tensor_bytes(tensor, active) for tensor in self._found["tensors"])
+        content = sum(self._tensor_bytes(tensor, active) for tensor in self._found["tensors"])
+        return content + STEP_BYTES if content else 0
 
     @cache  # noqa: B019
     def _cost_share(self, active: frozenset[str]) -> float:
@@ -166,7 +169,7 @@ class Plan:
             "reductions": []
             if _core.is_scalar_collection(name)
             else self._wants[name]["reductions"],
-            "bytes_per_step": self._bytes(one),
+            "bytes_per_step": sum(self._tensor_bytes(tensor, one) for tensor in held),
         }
 
     def _unmatched(self) -> list[dict[str, Any]]:

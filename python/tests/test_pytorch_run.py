@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from smdebug import modes
+from smdebug import modes, run_config
 from smdebug.trial import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,11 +42,17 @@ def start(*words: object, **variables: str) -> Done:
     )
 
 
-def recorded(out: Path, *words: object, **variables: str) -> Any:
+@functools.cache
+def unrecorded(*words: object) -> Done:
+    """What a script does without recording."""
+    return start(*words)
+
+
+def recorded(out: Path, *words: object) -> Any:
     """The run of a script, which printed the same and learnt the same as without recording."""
     script = words[[str(word).endswith(".py") for word in words].index(True) :]
-    plain = start(*script, **variables)
-    done = start("-m", "smdebug.run", "--out", out, *words, **variables)
+    plain = unrecorded(*script)
+    done = start("-m", "smdebug.run", "--out", out, *words)
     assert done.returncode == plain.returncode == 0, done.stderr
     assert done.stdout == plain.stdout
     return create_trial(str(out))
@@ -72,7 +80,7 @@ def test_model_and_loss_of_a_script_are_found(out_dir: Path, loss: str, names: s
 
 def test_step_0_is_the_first_batch_and_the_loss_is_the_one_that_was_printed(out_dir: Path) -> None:
     trial = recorded(out_dir, *EVERYTHING, PLAIN, "own")
-    printed = start(PLAIN, "own").stdout.splitlines()[:3]
+    printed = unrecorded(PLAIN, "own").stdout.splitlines()[:3]
     for step, line in enumerate(printed):
         _, first, loss = line.split()
         value = trial.tensor("Sequential_input_0").value(step)
@@ -103,23 +111,26 @@ def test_without_a_configuration_statistics_are_recorded_and_the_loss_at_every_s
     trial = create_trial(str(out_dir))
     assert trial.tensor("CrossEntropyLoss_output_0").steps() == list(range(210))
     weight = trial.tensor("Sequential_0.weight")
-    assert {0, 100, 200} <= set(weight.steps())
+    # The budget may choose more steps, where hooks have one.
+    assert weight.steps()[0] == 0
+    assert run_config.knows_overhead() or weight.steps() == [0, 100, 200]
     plain_ones = {(name, False) for name in ("min", "max", "mean", "std", "sum", "l1", "l2")}
     absolute = {(name, True) for name in ("min", "max", "mean")}
-    assert set(weight.reduction_values(100)) == plain_ones | absolute
+    assert set(weight.reduction_values(0)) == plain_ones | absolute
     held = {name for name in trial.tensor_names() if weight.steps() == trial.tensor(name).steps()}
     assert held == {n for n in SEQUENTIAL_NAMES if "input" not in n}
 
 
 @pytest.mark.parametrize("way", ["wrapper", "in_place"])
 def test_compiled_models_are_found_without_a_word(out_dir: Path, way: str) -> None:
-    trial = recorded(out_dir, *EVERYTHING, PLAIN, way, 4)
+    done = start("-m", "smdebug.run", "--out", out_dir, *EVERYTHING, PLAIN, way, 4)
+    assert done.stdout == unrecorded(PLAIN, way, 4).stdout
+    assert done.stderr.count("\n") == 1, done.stderr  # no warning of the compiler
+    trial = create_trial(str(out_dir))
     prefix = "OptimizedModule__orig_mod." if way == "wrapper" else "Sequential_"
     assert trial.steps() == [0, 1, 2, 3]
     for name in (f"{prefix}0.weight", f"gradient/{prefix}2.bias", "cross_entropy_loss_output_0"):
         assert trial.tensor(name).steps() == [0, 1, 2, 3]
-    done = start("-m", "smdebug.run", "--out", out_dir.with_name("b"), PLAIN, way, 4)
-    assert done.stderr.count("\n") == 1, done.stderr  # no warning of the compiler
 
 
 def test_a_compiled_loss_is_neither_compiled_again_nor_lost(out_dir: Path) -> None:
@@ -150,10 +161,11 @@ def test_ranks_of_torchrun_record_and_the_launcher_is_silent(out_dir: Path) -> N
     assert trial.tensor("gradient/DistributedDataParallel_module.0.weight").steps() == [0, 1, 2]
 
 
-def test_children_that_are_spawned_record(out_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_children_that_the_script_starts_record(out_dir: Path, tmp_path: Path, method: str) -> None:
     both = (*EVERYTHING, "--workers", "all")
     done = start(
-        "-m", "smdebug.run", "--out", out_dir, *both, SCRIPTS / "ranks.py", "spawn", tmp_path
+        "-m", "smdebug.run", "--out", out_dir, *both, SCRIPTS / "ranks.py", method, tmp_path
     )
     assert done.returncode == 0, done.stderr
     trial = create_trial(str(out_dir))
@@ -162,6 +174,27 @@ def test_children_that_are_spawned_record(out_dir: Path, tmp_path: Path) -> None
     assert loss.steps() == [0, 1, 2]
     assert loss.value(2, worker="worker_0") != loss.value(2, worker="worker_1")
     assert (out_dir / "training_job_end.ts").exists()
+
+
+def test_what_was_recorded_before_ctrl_c_is_complete(out_dir: Path) -> None:
+    command = [sys.executable, "-m", "smdebug.run", "--out", str(out_dir), "--interval", "1"]
+    process = subprocess.Popen(
+        [*command, PLAIN, "module", "100000000"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "SMDEBUG_STRICT": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(5)]
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=240)
+    assert lines[4].startswith("4 ")
+    assert process.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert (out_dir / "training_job_end.ts").exists()
+    assert create_trial(str(out_dir)).steps()[:5] == [0, 1, 2, 3, 4]
 
 
 def test_a_script_for_lightning_is_recorded(out_dir: Path, tmp_path: Path) -> None:
@@ -205,7 +238,7 @@ def test_a_script_that_records_by_itself_is_left_to_it(
 
 def test_what_cannot_be_recorded_changes_nothing_in_the_script(tmp_path: Path) -> None:
     site = f"{ROOT / 'python/smdebug/zcc/site'}{os.pathsep}{ROOT / 'python'}"
-    plain = start(PLAIN, "module")
+    plain = unrecorded(PLAIN, "module")
     (tmp_path / "broken.json").write_text('{"HookParameters": {"save_interval": "often"}}')
     (tmp_path / "file").write_text("")
     (tmp_path / "unwritable.json").write_text(f'{{"LocalPath": "{tmp_path}/file/run"}}')

@@ -17,7 +17,12 @@ from torch import nn
 from smdebug import _core
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
+from smdebug.pytorch.callbacks import Callbacks
+from smdebug.pytorch.capture import Capture
 from smdebug.pytorch.hook import GRADIENT_SOURCES, STEP_ON, Hook
+from smdebug.pytorch.names import Root
+from smdebug.pytorch.optimizer import OptimizerWatch
+from smdebug.pytorch.selection import Selection
 from smdebug.pytorch.worker import out_dir_of_attempt
 
 # FrameworkParameters of the JSON file, with their types.
@@ -34,15 +39,77 @@ MOST_OPERATIONS = 16
 _MARK = "smdebug.loss"
 
 
+class AutomaticCapture(Capture):
+    """Marks losses, and does not look at models in steps of which only losses are saved."""
+
+    def __init__(self, core: Any, lock: Any, callbacks: Callbacks) -> None:
+        super().__init__(core, lock, callbacks)
+        self._offered = False
+        self._idle: dict[int, Selection] = {}  # selections that hold nothing of any model
+
+    def join(self, root: Root) -> None:
+        """A model that was just registered takes part in a step that has begun."""
+        self._idle.clear()
+        if root is self.roots[0] or not self._core.is_step_wanted:
+            return
+        roots, self.roots = self.roots, [root]
+        try:
+            self._offer_all()
+        finally:
+            self.roots = roots
+
+    def _offer_all(self) -> None:
+        # Such steps are frequent, and models are large.
+        selection = self._selections.at(self._core)
+        if id(selection) in self._idle:
+            return
+        self._offered = False
+        super()._offer_all()
+        if not (self._offered or self._handles or self._gradient_names or self._has_lazy):
+            self._idle[id(selection)] = selection
+
+    def save(
+        self,
+        names: list[str],
+        tensors: list[torch.Tensor],
+        kind: _core.Kind = _core.Kind.automatic,
+    ) -> None:
+        """As for other hooks."""
+        self._offered = self._offered or bool(names)
+        if kind == _core.Kind.loss:
+            for tensor in tensors:
+                if tensor.grad_fn is not None:
+                    tensor.grad_fn.metadata[_MARK] = self._core.step
+        super().save(names, tensors, kind)
+
+    def is_new_loss(self, value: torch.Tensor) -> bool:
+        """Whether this number is neither a loss of this step nor one that was only scaled."""
+        if self._core.is_closed or not self._core.is_step_wanted:
+            return False
+        node: Any = value.grad_fn
+        for _ in range(MOST_OPERATIONS):
+            if node is None:
+                break
+            if node.metadata.get(_MARK) == self._core.step:
+                return False
+            before = [function for function, _ in node.next_functions if function is not None]
+            node = before[0] if len(before) == 1 else None
+        return value.requires_grad
+
+
 class AutomaticHook(Hook):
     """Modes follow the model. A script that asks for the hook of the process may use it, too."""
 
     on_replaced: Callable[[], None] | None = None
+    _capture: AutomaticCapture
 
     def _set_up(self) -> None:
         super()._set_up()
-        self._offered = False
-        self._idle_selections: dict[int, Any] = {}
+        self._use(AutomaticCapture(self._core, self._lock, self._callbacks))
+
+    def _use(self, capture: AutomaticCapture) -> None:
+        self._capture = capture
+        self._recorder = capture.recorder
 
     def set_option(self, name: str, value: Any) -> None:
         """Sets an argument of Hook() that a JSON file has given, before the first model."""
@@ -60,11 +127,12 @@ class AutomaticHook(Hook):
             self._recorder.sparse_dense_limit = value
         elif choices is None:
             setattr(self, name, value)
+        elif name == "step_on":
+            self._step_on = value
         else:
-            setattr(self, f"_{name}", value)
-            if self._watch is not None:
-                self._watch.remove()
-            self._watch_optimizers()
+            self._capture.gradients_of_updates = value == "optimizer"
+        if value == "optimizer" and self._watch is None:
+            self._watch = OptimizerWatch(self._capture)
 
     @property
     def is_closed(self) -> bool:
@@ -83,45 +151,24 @@ class AutomaticHook(Hook):
         """Whether the module is recorded, by itself or as a part of a model."""
         # Wrappers have no name of their own if names are canonical.
         named = self._names.find(module) is not None
-        return named or any(root.module() is module for root in self._roots)
+        return named or any(root.module() is module for root in self._capture.roots)
 
     def is_first(self, module: nn.Module) -> bool:
         """Whether this model counts the steps."""
-        return bool(self._roots) and self._roots[0].module() is module
+        roots = self._capture.roots
+        return bool(roots) and roots[0].module() is module
 
     def add_model(self, module: nn.Module, args: Any = None) -> None:
         """Records a model that is about to run; with `args`, its callbacks miss this forward."""
         with self._lock:
-            for part in [root.module() for root in self._roots]:
+            for part in [root.module() for root in self._capture.roots]:
                 if part is not None and any(inner is part for inner in module.modules()):
                     self.unregister(part)  # a part of the model has run before the model
             super().register_module(module)
-            self._idle_selections.clear()
-            root = self._roots[-1]
-            if root is not self._roots[0]:
-                self._guarded("A model", self._offer_one, root)
+            root = self._capture.roots[-1]
+            self._guarded("A model", self._capture.join, root)
         if args is not None:
             root.begins_step(module, args)
-
-    def _offer_one(self, root: Any) -> None:
-        """The model joins a step that has begun."""
-        if not self._core.is_step_wanted:
-            return
-        roots, self._roots = self._roots, [root]
-        try:
-            self._offer_all()
-        finally:
-            self._roots = roots
-
-    def _offer_all(self) -> None:
-        # Steps of which only losses are saved are frequent, and models are large.
-        selection = self._selections.at(self._core)
-        if id(selection) in self._idle_selections:
-            return
-        self._offered = False
-        super()._offer_all()
-        if not (self._offered or self._handles or self._gradient_names or self._has_lazy):
-            self._idle_selections[id(selection)] = selection
 
     def register_module(self, module: nn.Module) -> None:
         """As Hook does; a model that was found already is no error."""
@@ -146,7 +193,7 @@ class AutomaticHook(Hook):
     def save_module_loss(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """Saves what a loss took and gave."""
         name = type(module).__name__
-        self._guarded("A loss", self._after_loss, name, module, args, kwargs, output)
+        self._guarded("A loss", self._capture.after_loss, name, module, args, kwargs, output)
 
     def save_loss(self, name: str, value: torch.Tensor) -> None:
         """Saves a loss as `<name>_output_<i>`."""
@@ -154,34 +201,11 @@ class AutomaticHook(Hook):
             return
         with self._lock:
             label = self._recorder.next_name(f"{name}_output")
-            self._guarded("A loss", self._save, [label], [value], _core.Kind.loss)
+            self._guarded("A loss", self._capture.save, [label], [value], _core.Kind.loss)
 
     def is_new_loss(self, value: torch.Tensor) -> bool:
         """Whether this number is neither a loss of this step nor one that was only scaled."""
-        if self._core.is_closed or not self._core.is_step_wanted:
-            return False
-        node: Any = value.grad_fn
-        for _ in range(MOST_OPERATIONS):
-            if node is None:
-                break
-            if node.metadata.get(_MARK) == self._core.step:
-                return False
-            before = [function for function, _ in node.next_functions if function is not None]
-            node = before[0] if len(before) == 1 else None
-        return value.requires_grad
-
-    def _save(
-        self,
-        names: list[str],
-        tensors: list[torch.Tensor],
-        kind: _core.Kind = _core.Kind.automatic,
-    ) -> None:
-        self._offered = self._offered or bool(names)
-        if kind == _core.Kind.loss:
-            for tensor in tensors:
-                if tensor.grad_fn is not None:
-                    tensor.grad_fn.metadata[_MARK] = self._core.step
-        super()._save(names, tensors, kind)
+        return self._capture.is_new_loss(value)
 
     # ---- the end
 

@@ -56,7 +56,7 @@ class Discovery:
     def __init__(self, patches: Patches) -> None:
         self._patches = patches
         self._handles: list[Any] = []
-        self._pid = os.getpid()
+        self._pid: int | None = None  # of the process whose hook it is
         self._forwards = 0
         self._loss_known = False
         self.compiles = False  # modules are compiled, and the compiler looks into global hooks
@@ -114,6 +114,7 @@ class Discovery:
             from smdebug.pytorch.automatic import make_hook
 
             self.hook = make_hook()
+            self._pid = os.getpid()
             self.hook.on_replaced = self.stand_aside
         if self.compiles:
             self.end()
@@ -183,10 +184,10 @@ class Discovery:
     # ---- failures
 
     def _is_free(self) -> bool:
-        """Not in backward, where modules run again, nor in a forked child, nor while tracing."""
+        """Not in backward, where modules run again, nor in a child of what records, nor in a trace."""
         return (
             _graph_task_id() == -1
-            and os.getpid() == self._pid
+            and self._pid in (None, os.getpid())
             and not torch._C._is_tracing()
             and not torch.compiler.is_exporting()
         )

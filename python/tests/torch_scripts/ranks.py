@@ -1,4 +1,4 @@
-"""Data parallel training for torchrun, and with `spawn` in processes that it starts itself."""
+"""Data parallel training: `ranks.py torchrun`, or `ranks.py spawn|fork DIRECTORY` by itself."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def train(rank, size, where):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "spawn":
-        mp.spawn(train, (2, sys.argv[2]), nprocs=2)
+    if sys.argv[1] in ("spawn", "fork"):
+        mp.start_processes(train, (2, sys.argv[2]), nprocs=2, start_method=sys.argv[1])
     else:
         train(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), None)
