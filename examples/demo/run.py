@@ -248,6 +248,8 @@ def main(argv: list[str] | None = None) -> int:
         follow(run, training)
     finish(training)
     table = gradient_table(run)
+    if not table:
+        sys.exit(f"Nothing was recorded; the lines above say why. The run is in {run}")
     show(table, find_fault(table), arguments.svg)
     print(f"The run is in {run}")
     return 0
