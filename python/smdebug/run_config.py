@@ -174,18 +174,23 @@ def place_of(out: str | None, script: str) -> str:
 def describe(document: dict[str, Any]) -> str:
     """One sentence about what a configuration of ours records."""
     parameters = document["HookParameters"]
-    names = [c["CollectionName"] for c in document["CollectionConfigurations"]]
-    what = [name for name in names if name != "losses"]
-    if "include_regex" in parameters:
-        what.append("tensors that --include matches")
     if "max_overhead" in parameters:
-        when = f"as often as {parameters['max_overhead']:.0%} of the time allows"
+        usual = f"as often as {parameters['max_overhead']:.0%} of the time allows"
     else:
-        when = f"at every {ordinal(parameters['save_interval'])} step"
+        usual = f"at every {ordinal(parameters['save_interval'])} step"
+    by_time: dict[str, list[str]] = {}
+    for collection in document["CollectionConfigurations"]:
+        interval = collection.get("CollectionParameters", {}).get("save_interval")
+        if collection["CollectionName"] != "losses":
+            when = usual if interval is None else f"at every {ordinal(interval)} step"
+            by_time.setdefault(when, []).append(collection["CollectionName"])
+    if "include_regex" in parameters:
+        by_time.setdefault(usual, []).append("tensors that --include matches")
     numbers = ", ".join(parameters["reductions"])
     values = " and all values" if parameters["save_raw_tensor"] else ""
+    what = ", and of ".join(f"{', '.join(names)} {when}" for when, names in by_time.items())
     return (
-        f"recording the loss at every step, and {numbers}{values} of {', '.join(what)} {when}: "
+        f"recording the loss at every step, and {numbers}{values} of {what}: "
         f"{document['LocalPath']}"
     )
 
