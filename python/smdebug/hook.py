@@ -441,6 +441,9 @@ class BaseHook:
 
     # ---- the end
 
+    def _replaced(self) -> None:
+        """Another hook has become that of the process."""
+
     def close(self) -> None:
         """Writes what is pending. The second call does nothing."""
         self._close(at_exit=False)

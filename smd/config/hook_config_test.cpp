@@ -242,6 +242,7 @@ TEST(HookConfig, listed_collections_join_the_included_ones) {
 
 TEST(HookConfig, unknown_keys_are_reported_with_the_nearest) {
   const auto parsed = parse(R"({"LocalPth": "/x", "S3OutputPath": "s3://b", "S3Path": "s3://b",
+    "FrameworkParameters": {"of_a_framework": 1},
     "HookParameters": {"save_intervall": 1, "trian.save_steps": "1", "format": "x"},
     "CollectionConfigurations": [{"CollectionName": "c", "Other": 1,
       "CollectionParameters": {"save_histograms": true, "save_all": true}}]})");
