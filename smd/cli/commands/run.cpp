@@ -23,8 +23,7 @@ class Run final : public Invocation {
 constexpr Example kExamples[] = {
     {"run train.py", "statistics of everything, at most 1 % slower"},
     {"run --save weights,gradients:10 --out runs/a python train.py", "a choice of one's own"},
-    {"run --config job.json -- torchrun --nproc-per-node 2 train.py",
-     "all processes of a launcher"},
+    {"run --config job.json torchrun train.py", "all processes of a launcher"},
 };
 
 }  // namespace
