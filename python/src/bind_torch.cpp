@@ -129,15 +129,15 @@ void save_reductions(Hook& hook, std::string_view name, const nb::dict& values,
 
 // A function that modules hold as callback. Copies of a model, and models read from a file, hold
 // one that does nothing. Compilers of Python code do not look into it, and `isolate` keeps them
-// from looking into the function that it calls.
+// from looking into the function that it calls. With a hook, only steps that it wants get there.
 class Callback final {
  public:
   Callback() = default;
-  Callback(nb::object function, nb::object isolate)
-      : function_(std::move(function)), isolate_(std::move(isolate)) {}
+  Callback(nb::object function, nb::object isolate, std::shared_ptr<Hook> hook)
+      : function_(std::move(function)), isolate_(std::move(isolate)), hook_(std::move(hook)) {}
 
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) const {
-    if (!function_.is_valid()) return nb::none();
+    if (!function_.is_valid() || (hook_ && !hook_->is_step_wanted())) return nb::none();
     if (isolate_.is_none()) return function_(*args, **kwargs);
     const nb::object before = isolate_(nb::none());
     try {
@@ -164,6 +164,7 @@ class Callback final {
  private:
   nb::object function_;
   nb::object isolate_;
+  std::shared_ptr<Hook> hook_;
 };
 
 // The callback before each forward of a model: begins a step. Steps that save nothing stay in here;
@@ -323,13 +324,14 @@ void bind_torch(nb::module_& m) {
         check(hook.save_shape(name, shape));
       },
       nb::arg("hook"), nb::arg("name"), nb::arg("shape"), "Saves the shape, if it is wanted.");
-  auto callback = nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
-                                       nb::is_weak_referenceable())
-                      .def(nb::init<>())
-                      .def(nb::init<nb::object, nb::object>(), nb::arg("function"),
-                           nb::arg("isolate").none() = nb::none())
-                      .def("__call__", &Callback::call)
-                      .def_prop_ro("is_inert", &Callback::inert);
+  auto callback =
+      nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
+                           nb::is_weak_referenceable())
+          .def(nb::init<>())
+          .def(nb::init<nb::object, nb::object, std::shared_ptr<Hook>>(), nb::arg("function"),
+               nb::arg("isolate").none() = nb::none(), nb::arg("hook").none() = nb::none())
+          .def("__call__", &Callback::call)
+          .def_prop_ro("is_inert", &Callback::inert);
   bind_copying(callback);
   auto step =
       nb::class_<StepCallback>(m, "StepCallback", nb::type_slots(kCallbackSlots<StepCallback>),

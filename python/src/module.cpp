@@ -23,4 +23,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_matrix(m);
   smdebug::bind_diff(m);
   smdebug::bind_torch(m);
+  smdebug::bind_direct(m);
 }
