@@ -205,11 +205,22 @@ class Desk:
         Each is [wall, processor]: the latter is that of the training thread alone, which other work
         on the machine disturbs far less.
         """
-        plain, hooked = self.training(model, ""), self.training(model, hook)
-        return [timed(getattr(training, part), count) for training in (plain, hooked)]
+        trainings = [self.training(model, ""), self.training(model, hook)]
+        if part == "forward":  # too short to be timed one by one
+            return [timed(training.forward, count) for training in trainings]
+        found = [[timed(training.step, 1) for training in trainings] for _ in range(count)]
+        return [
+            [sum(column) for column in zip(*steps, strict=True)]
+            for steps in zip(*found, strict=True)
+        ]
 
     def peak(self, model: str, hook: str, count: int) -> int:
-        """Bytes by which the process grows at its peak during some steps."""
+        """Bytes by which the process grows at its peak during some steps, beyond what it does
+        without the hook."""
+        return self.growth(model, hook, count) - self.growth(model, "", count)
+
+    def growth(self, model: str, hook: str, count: int) -> int:
+        """The same with what training itself takes."""
         training = self.training(model, hook)
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")

@@ -125,8 +125,9 @@ def idle(ours: Trainer, theirs: Trainer, quick: bool, text: Text) -> list[Line]:
 def losses(ours: Trainer, theirs: Trainer, step: float, quick: bool, text: Text) -> list[Line]:
     """Defaults and the loss of every step, on 12 layers so thin that the difference shows."""
     count = 5 if quick else 20
-    mine, other = compare(ours, theirs, (25, 25), count, model="thin", hook="defaults")
-    every, other_every = compare(ours, theirs, (25, 10), count, model="thin", hook="loss")
+    question = {"model": "thin", "part": "forward"}
+    mine, other = compare(ours, theirs, (30, 15), count, hook="defaults", **question)
+    every, other_every = compare(ours, theirs, (30, 15), count, hook="loss", **question)
     return [
         (
             "training: defaults, of the transformer's step",

@@ -289,20 +289,21 @@ class ModuleTree final {
   bool walk(nb::handle module, int level) {
     if (level > kMostLevels || at_ > kMostEntries) return false;
     note(module.ptr());
-    return entries(module, "_parameters",
+    return entries(module, parameters_,
                    [&](PyObject* value) {
                      note(value);
                      return true;
                    }) &&
-           entries(module, "_modules", [&](PyObject* value) {
+           entries(module, modules_, [&](PyObject* value) {
              return value == Py_None || walk(nb::handle(value), level + 1);
            });
   }
 
   template <typename F>
-  bool entries(nb::handle module, const char* attribute, F&& visit) {
-    const nb::object held = nb::getattr(module, attribute, nb::none());
-    if (!PyDict_Check(held.ptr())) return false;
+  bool entries(nb::handle module, const nb::object& attribute, F&& visit) {
+    const nb::object held = nb::steal(PyObject_GetAttr(module.ptr(), attribute.ptr()));
+    if (!held.is_valid()) PyErr_Clear();
+    if (!held.is_valid() || !PyDict_Check(held.ptr())) return false;
     PyObject *key, *value;
     Py_ssize_t place = 0;
     note(held.ptr());
@@ -324,6 +325,8 @@ class ModuleTree final {
     ++at_;
   }
 
+  const nb::object parameters_ = nb::steal(PyUnicode_InternFromString("_parameters"));
+  const nb::object modules_ = nb::steal(PyUnicode_InternFromString("_modules"));
   std::vector<const PyObject*> seen_;  // only compared
   size_t at_ = 0;
   bool same_ = false;
