@@ -17,13 +17,16 @@ from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugVal
 from smdebug.guard import Guard
 from smdebug.hook import BaseHook, InertCore, StepScope
 from smdebug.logger import get_logger
+from smdebug.pytorch import tensors as torch_tensors
 from smdebug.pytorch.collection import CollectionManager
 from smdebug.pytorch.eager import EagerSteps
 from smdebug.pytorch.names import ModuleNames, Root, is_sharded
 from smdebug.pytorch.optimizer import OptimizerWatch
+from smdebug.pytorch.plan import Plan
 from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.selection import Selection, Selections
 from smdebug.pytorch.tensors import (
+    PLAIN_TENSORS,
     SPARSE_DENSE_LIMIT,
     inputs_of,
     is_lazy,
@@ -133,6 +136,7 @@ class Hook(BaseHook):
         self._selections = Selections()
         self._selection: Selection | None = None  # of the current step
         self._recorder = Recorder(self._core)
+        self._direct = self._make_direct_path()
         self._roots: list[Root] = []
         self._loss_handles: list[tuple[nn.Module, Any]] = []
         self._handles: list[Any] = []  # of the step being saved
@@ -204,7 +208,7 @@ class Hook(BaseHook):
         self._check_open()
         with self._lock:
             name = self._names.add_loss(loss_module)
-            after = self._callback("A loss", partial(self._after_loss, name))
+            after = self._callback("A loss", partial(self._after_loss, name), self._core)
             handle = loss_module.register_forward_hook(after, with_kwargs=True)
             self._loss_handles.append((loss_module, handle))
 
@@ -342,6 +346,20 @@ class Hook(BaseHook):
         }
         return _core.StepCallback(self._core, module, parts)
 
+    def _make_direct_path(self) -> Any:
+        if isinstance(self._core, InertCore):
+            return None
+        parts = {
+            "lock": self._lock,
+            "indices": self._recorder.indices,
+            "failed": self._safe("Saving a tensor", _raise),
+            "task_id": _graph_task_id,
+            "tracing": torch._C._is_tracing,
+            "compiler": torch.compiler,
+            "isolate": _set_eval_frame,
+        }
+        return _core.DirectPath(self._core, torch_tensors.EXCHANGE_API, parts)
+
     def _arm(self) -> None:
         """Lets the core begin steps by itself as long as nothing else is to be done."""
         fast = not (
@@ -427,17 +445,19 @@ class Hook(BaseHook):
         selection = self._selections.at(self._core)
         names: list[str] = []
         parameters: list[torch.Tensor] = []
+        # What waits for a NaN must see every tensor.
+        self._direct.enabled = not selection.watches
         for root in self._roots:
             module = root.module()
             if module is None:
                 continue
-            for name, parameter in root.parameters(module):
-                if selection.holds(name):
-                    names.append(name)
-                    parameters.append(parameter)
-                if selection.holds(f"gradient/{name}"):
-                    self._attach_gradient(f"gradient/{name}", parameter)
-            self._attach_modules(root, module, selection)
+            plan = selection.plan(root, module)
+            for name, parameter in plan.parameters():
+                names.append(name)
+                parameters.append(parameter)
+            for name, parameter in plan.gradients():
+                self._attach_gradient(name, parameter)
+            self._attach_modules(root, module, plan)
         self._save(names, parameters)
 
     def _take_early(self) -> list[tuple[str, torch.Tensor]]:
@@ -459,23 +479,33 @@ class Hook(BaseHook):
             after = partial(self._after_accumulation, name)
             self._handles.append(parameter.register_post_accumulate_grad_hook(after))
         else:
-            self._handles.append(parameter.register_hook(partial(self._on_gradient, name)))
+            slow = partial(self._on_gradient, name)
+            callback = _core.GradientCallback(self._direct, name, slow)
+            self._handles.append(parameter.register_hook(callback))
 
-    def _attach_modules(self, root: Root, module: nn.Module, selection: Any) -> None:
+    def _attach_modules(self, root: Root, module: nn.Module, plan: Plan) -> None:
         only_root = self._only_root(root, module)
-        for name, inner in root.modules(module):
+        wanted = list(plan.modules())
+        if self._has_lazy and all(inner is not module for _, inner in wanted):
+            wanted.append((root.prefix, module))
+        for name, inner in wanted:
             is_root = inner is module
-            wanted = selection.holds_tensors_of(name) or (is_root and self._has_lazy)
-            if not wanted or (only_root and not is_root):
+            if only_root and not is_root:
                 continue
             callback = root.callbacks.get(name)
             if callback is None:
-                after = partial(self._after_forward, name, is_root)
-                callback = root.callbacks[name] = self._callback("A forward", after)
+                callback = root.callbacks[name] = self._forward_callback(name, is_root)
             try:
                 self._handles.append(inner.register_forward_hook(callback, with_kwargs=True))
             except RuntimeError:  # TorchScript
                 continue
+
+    def _forward_callback(self, name: str, is_root: bool) -> Any:
+        after = partial(self._after_forward, name, is_root)
+        if is_root:  # may hold a loss
+            return self._callback("A forward", after)
+        slow = self._safe("A forward", after)
+        return _core.ModuleCallback(self._direct, name, PLAIN_TENSORS, slow)
 
     def _only_root(self, root: Root, module: nn.Module) -> bool:
         """Whether the inner modules of a compiled model are left alone."""
@@ -612,9 +642,14 @@ class Hook(BaseHook):
 
         return call
 
-    def _callback(self, site: str, function: Callable[..., None]) -> _core.Callback:
-        """A callback of a module; it does nothing in copies of the module."""
-        return _core.Callback(self._safe(site, function), _set_eval_frame)
+    def _callback(
+        self, site: str, function: Callable[..., None], core: _core.Hook | None = None
+    ) -> _core.Callback:
+        """A callback of a module; it does nothing in copies of the module.
+
+        With the core it runs in steps that save something alone.
+        """
+        return _core.Callback(self._safe(site, function), _set_eval_frame, core)
 
     def _guarded(self, site: str, function: Callable[..., object], *args: Any) -> None:
         try:
