@@ -40,6 +40,8 @@ check: build
 bench: build
 	@tools/venv.sh original
 	@tools/venv.sh summary_writer
+	@tools/venv.sh torch
+	@tools/venv.sh original_torch
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 

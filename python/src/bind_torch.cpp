@@ -17,6 +17,7 @@
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
 #include "python/src/exchange_api.h"
+#include "python/src/hook_cost.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
@@ -127,34 +128,23 @@ void save_reductions(Hook& hook, std::string_view name, const nb::dict& values,
   check(hook.save_reductions(name, numbers));
 }
 
-// What a callback does is a cost of recording.
-class Cost final {
- public:
-  explicit Cost(Hook* hook) : hook_(hook) {
-    if (hook_ != nullptr) hook_->enter_cost();
-  }
-  ~Cost() {
-    if (hook_ != nullptr) hook_->leave_cost();
-  }
-  Cost(const Cost&) = delete;
-  Cost& operator=(const Cost&) = delete;
-
- private:
-  Hook* hook_;
-};
-
 // A function that modules hold as callback. Copies of a model, and models read from a file, hold
 // one that does nothing. Compilers of Python code do not look into it, and `isolate` keeps them
-// from looking into the function that it calls.
+// from looking into the function that it calls. With `only_wanted`, steps that the hook wants
+// nothing of do not get there.
 class Callback final {
  public:
   Callback() = default;
-  Callback(nb::object function, nb::object isolate, std::shared_ptr<Hook> hook)
-      : function_(std::move(function)), isolate_(std::move(isolate)), hook_(std::move(hook)) {}
+  Callback(nb::object function, nb::object isolate, std::shared_ptr<Hook> hook, bool only_wanted)
+      : function_(std::move(function)),
+        isolate_(std::move(isolate)),
+        hook_(std::move(hook)),
+        only_wanted_(only_wanted && hook_) {}
 
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) const {
     if (!function_.is_valid()) return nb::none();
-    const Cost cost(hook_.get());
+    if (only_wanted_ && !hook_->is_step_wanted()) return nb::none();
+    const HookCost cost(hook_.get());
     if (isolate_.is_none()) return function_(*args, **kwargs);
     const nb::object before = isolate_(nb::none());
     try {
@@ -182,6 +172,7 @@ class Callback final {
   nb::object function_;
   nb::object isolate_;
   std::shared_ptr<Hook> hook_;
+  bool only_wanted_ = false;
 };
 
 // The callback before each forward of a model: begins a step. Steps that save nothing stay in here;
@@ -265,7 +256,7 @@ class StepCallback final {
 
   template <typename F>
   void isolated(F&& call) {
-    const Cost cost(hook_.get());
+    const HookCost cost(hook_.get());
     if (parts_->isolate.is_none()) return call();
     const nb::object isolate = parts_->isolate;
     const nb::object before = isolate(nb::none());
@@ -342,14 +333,14 @@ void bind_torch(nb::module_& m) {
         check(hook.save_shape(name, shape));
       },
       nb::arg("hook"), nb::arg("name"), nb::arg("shape"), "Saves the shape, if it is wanted.");
-  auto callback =
-      nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
-                           nb::is_weak_referenceable())
-          .def(nb::init<>())
-          .def(nb::init<nb::object, nb::object, std::shared_ptr<Hook>>(), nb::arg("function"),
-               nb::arg("isolate").none() = nb::none(), nb::arg("hook").none() = nb::none())
-          .def("__call__", &Callback::call)
-          .def_prop_ro("is_inert", &Callback::inert);
+  auto callback = nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
+                                       nb::is_weak_referenceable())
+                      .def(nb::init<>())
+                      .def(nb::init<nb::object, nb::object, std::shared_ptr<Hook>, bool>(),
+                           nb::arg("function"), nb::arg("isolate").none() = nb::none(),
+                           nb::arg("hook").none() = nb::none(), nb::arg("only_wanted") = false)
+                      .def("__call__", &Callback::call)
+                      .def_prop_ro("is_inert", &Callback::inert);
   bind_copying(callback);
   auto step =
       nb::class_<StepCallback>(m, "StepCallback", nb::type_slots(kCallbackSlots<StepCallback>),

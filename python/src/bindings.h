@@ -21,5 +21,6 @@ void bind_matrix(nanobind::module_& m);
 void bind_diff(nanobind::module_& m);
 void bind_reduce(nanobind::module_& m);
 void bind_torch(nanobind::module_& m);
+void bind_direct(nanobind::module_& m);
 
 }  // namespace smdebug

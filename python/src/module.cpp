@@ -24,4 +24,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_diff(m);
   smdebug::bind_reduce(m);
   smdebug::bind_torch(m);
+  smdebug::bind_direct(m);
 }

@@ -18,9 +18,10 @@ from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
 from smdebug.pytorch.eager import EagerSteps
 from smdebug.pytorch.names import Root, is_sharded
+from smdebug.pytorch.plan import Plan
 from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.selection import Selection, Selections
-from smdebug.pytorch.tensors import inputs_of, is_lazy, loss_in, tensors_in
+from smdebug.pytorch.tensors import PLAIN_TENSORS, inputs_of, is_lazy, loss_in, tensors_in
 
 
 class Capture:
@@ -38,6 +39,7 @@ class Capture:
         self._sites: dict[str, Site | None] = {}  # of the modules of this step
         self.roots: list[Root] = []
         self.recorder = Recorder(core)
+        self._direct = callbacks.direct_path(lock, self.recorder.indices, self._note_call)
         self.eager = EagerSteps(core)
         self.gradients_of_updates = False  # as the optimizer sees them
         self.compiled_modules = False
@@ -115,17 +117,19 @@ class Capture:
         selection = self._selections.at(self._core)
         names: list[str] = []
         parameters: list[torch.Tensor] = []
+        # What waits for a NaN must see every tensor.
+        self._direct.enabled = not selection.watches
         for root in self.roots:
             module = root.module()
             if module is None:
                 continue
-            for name, parameter in root.parameters(module):
-                if selection.holds(name):
-                    names.append(name)
-                    parameters.append(parameter)
-                if selection.holds(f"gradient/{name}"):
-                    self._attach_gradient(f"gradient/{name}", parameter)
-            self._attach_modules(root, module, selection)
+            plan = selection.plan(root, module)
+            for name, parameter in plan.parameters():
+                names.append(name)
+                parameters.append(parameter)
+            for name, parameter in plan.gradients():
+                self._attach_gradient(name, parameter)
+            self._attach_modules(root, module, plan)
         self.save(names, parameters)
 
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
@@ -139,23 +143,37 @@ class Capture:
             after = partial(self._after_accumulation, name)
             self._handles.append(parameter.register_post_accumulate_grad_hook(after))
         else:
-            self._handles.append(parameter.register_hook(partial(self._on_gradient, name)))
+            slow = partial(self._on_gradient, name)
+            callback = _core.GradientCallback(self._direct, name, slow)
+            self._handles.append(parameter.register_hook(callback))
 
-    def _attach_modules(self, root: Root, module: nn.Module, selection: Selection) -> None:
+    def _attach_modules(self, root: Root, module: nn.Module, plan: Plan) -> None:
         only_root = self._only_root(root, module)
-        for name, inner in root.modules(module):
+        wanted = list(plan.modules())
+        if self._has_lazy and all(inner is not module for _, inner in wanted):
+            wanted.append((root.prefix, module))
+        for name, inner in wanted:
             is_root = inner is module
-            wanted = selection.holds_tensors_of(name) or (is_root and self._has_lazy)
-            if not wanted or (only_root and not is_root):
+            if only_root and not is_root:
                 continue
             callback = root.callbacks.get(name)
             if callback is None:
-                after = partial(self._after_forward, name, is_root)
-                callback = root.callbacks[name] = self._callbacks.of_module("A forward", after)
+                callback = root.callbacks[name] = self._forward_callback(name, is_root)
             try:
                 self._handles.append(inner.register_forward_hook(callback, with_kwargs=True))
             except RuntimeError:  # TorchScript
                 continue
+
+    def _forward_callback(self, name: str, is_root: bool) -> Any:
+        after = partial(self._after_forward, name, is_root)
+        if is_root:  # may hold a loss
+            return self._callbacks.of_module("A forward", after)
+        slow = self._callbacks.safe("A forward", after)
+        return _core.ModuleCallback(self._direct, name, PLAIN_TENSORS, slow)
+
+    def _note_call(self, module_name: str) -> None:
+        """The first bad tensor belongs to a module that is being called."""
+        self._sites[module_name] = find_call_site()
 
     def _only_root(self, root: Root, module: nn.Module) -> bool:
         """Whether the inner modules of a compiled model are left alone."""

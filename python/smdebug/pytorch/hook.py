@@ -166,7 +166,9 @@ class Hook(BaseHook):
                 )
             self._capture.roots.append(root)
             if self.compiled_modules and len(self._capture.roots) == 1 and root.handles:
-                after = self._callbacks.of_module("A forward", self._capture.after_compiled_forward)
+                after = self._callbacks.of_module(
+                    "A forward", self._capture.after_compiled_forward, only_wanted=False
+                )
                 root.handles.append(module.register_forward_hook(after))
                 self._capture.eager.prepare()
             self._arm()
