@@ -43,6 +43,7 @@ class Capture:
         self.eager = EagerSteps(core)
         self.gradients_of_updates = False  # as the optimizer sees them
         self.compiled_modules = False
+        self.sees_all = False  # every tensor goes through save()
         self.update_seen = True
 
     @property
@@ -118,7 +119,7 @@ class Capture:
         names: list[str] = []
         parameters: list[torch.Tensor] = []
         # What waits for a NaN must see every tensor.
-        self._direct.enabled = not selection.watches
+        self._direct.enabled = not (selection.watches or self.sees_all)
         for root in self.roots:
             module = root.module()
             if module is None:

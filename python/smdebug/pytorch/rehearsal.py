@@ -48,6 +48,7 @@ class RehearsalCapture(AutomaticCapture):
     def __init__(self, core: Any, lock: Any, callbacks: TimedCallbacks) -> None:
         super().__init__(core, lock, callbacks)
         self._timed = callbacks
+        self.sees_all = True
         self._begun_at: float | None = None
         self.on_step: Callable[[], None] = lambda: None
         self.steps: list[dict[str, float]] = []
