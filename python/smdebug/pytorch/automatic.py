@@ -193,7 +193,8 @@ class AutomaticHook(Hook):
     def save_module_loss(self, module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
         """Saves what a loss took and gave."""
         name = type(module).__name__
-        self._guarded("A loss", self._capture.after_loss, name, module, args, kwargs, output)
+        if not self._core.is_closed:
+            self._save_counted(self._capture.after_loss, name, module, args, kwargs, output)
 
     def save_loss(self, name: str, value: torch.Tensor) -> None:
         """Saves a loss as `<name>_output_<i>`."""
@@ -201,7 +202,14 @@ class AutomaticHook(Hook):
             return
         with self._lock:
             label = self._recorder.next_name(f"{name}_output")
-            self._guarded("A loss", self._capture.save, [label], [value], _core.Kind.loss)
+            self._save_counted(self._capture.save, [label], [value], _core.Kind.loss)
+
+    def _save_counted(self, *call: Any) -> None:
+        self._core.enter_cost()
+        try:
+            self._guarded("A loss", *call)
+        finally:
+            self._core.leave_cost()
 
     def is_new_loss(self, value: torch.Tensor) -> bool:
         """Whether this number is neither a loss of this step nor one that was only scaled."""
