@@ -194,7 +194,7 @@ def raw(ours: Trainer, theirs: Trainer, quick: bool, text: Text) -> list[Line]:
             f"{label}, extra memory at the peak",
             f"{peaks[0] / MIB:.0f} MiB",
             f"{peaks[1] / MIB:.0f} MiB",
-            f"{peaks[1] / max(peaks[0], 1):.1f}×",
+            f"{peaks[1] / peaks[0]:.1f}×" if min(peaks) > 0 else "within what training takes",
             "",
         ),
     ]
