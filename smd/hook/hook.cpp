@@ -592,6 +592,11 @@ Status Hook::offer(std::string_view name, const TensorView& tensor, const OwnedT
     if (!step_clock_.started() && recording_) warn_of_early(name);
     return {};
   }
+  return offer_wanted(name, tensor, owned, kind);
+}
+
+Status Hook::offer_wanted(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                          Kind kind) {
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(check(tensor));
   const CostMeter::CallScope cost(meter_, tensor.size_bytes());

@@ -238,6 +238,8 @@ class Hook final {
 
   Status offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                Kind kind);
+  Status offer_wanted(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                      Kind kind);
   void warn_of_early(std::string_view name);
   // Does what is wanted of a tensor.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
