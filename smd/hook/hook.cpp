@@ -383,17 +383,25 @@ Status Hook::begin(StepInfo step) {
     use_stride(next_stride_.stride);
     next = plan_->next_active(step.mode, step.mode_step).value_or(kNever);
   }
-  if (observes_) plan_->observe(step.mode);
-  if (recorder_) recorder_->begin_step(step);
+  if (observes_) begin_observed(step);
   if (step.mode_step < next && triggered.empty()) return {};
+  activate(step, next);
+  return {};
+}
+
+void Hook::begin_observed(const StepInfo& step) {
+  plan_->observe(step.mode);
+  if (recorder_) recorder_->begin_step(step);
+}
+
+void Hook::activate(const StepInfo& step, Step& next) {
   const CostMeter::Scope cost(meter_);
   plan_->activate(step.mode, step.mode_step);
-  step_trigger_ = std::exchange(triggered, {});
+  step_trigger_ = std::exchange(triggered_[index_of(step.mode)], {});
   if (!step_trigger_.empty()) plan_->trigger(step.mode, step_trigger_);
   saving_ = plan_->any_active();
   stretched_step_ = budget_ && plan_->any_stretched_active();
   next = plan_->next_active(step.mode, step.mode_step + 1).value_or(kNever);
-  return {};
 }
 
 std::optional<bool> Hook::is_next_step_saved() const {
@@ -424,6 +432,10 @@ void Hook::finish_step() {
   if (!step_clock_.started() || step_ended_ || !plan_) return;
   if (!unseen_watches_.empty()) report_unseen_watches();
   if (!is_step_wanted() && !step_open_ && scalars_.empty() && dump_reason_.empty()) return;
+  finish_wanted_step();
+}
+
+void Hook::finish_wanted_step() {
   const CostMeter::Scope cost(meter_);
   if (bad_.is_looking()) bad_.end_step(step().mode);
   if (bad_.is_found()) report_bad_tensor();
@@ -580,6 +592,11 @@ Status Hook::offer(std::string_view name, const TensorView& tensor, const OwnedT
     if (!step_clock_.started() && recording_) warn_of_early(name);
     return {};
   }
+  return offer_wanted(name, tensor, owned, kind);
+}
+
+Status Hook::offer_wanted(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                          Kind kind) {
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(check(tensor));
   const CostMeter::CallScope cost(meter_, tensor.size_bytes());

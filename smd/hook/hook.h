@@ -221,6 +221,10 @@ class Hook final {
   Status prepare();
   Status begin(StepInfo step);
   void finish_step();
+  // Apart, so that a step that saves nothing stays short.
+  void finish_wanted_step();
+  void activate(const StepInfo& step, Step& next);
+  void begin_observed(const StepInfo& step);
   void open_step();
   void export_collections();
   // If there is a new checkpoint: it must not be found without the steps that led to it.
@@ -234,6 +238,8 @@ class Hook final {
 
   Status offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                Kind kind);
+  Status offer_wanted(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                      Kind kind);
   void warn_of_early(std::string_view name);
   // Does what is wanted of a tensor.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
