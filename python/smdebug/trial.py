@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -287,6 +286,8 @@ class Trial:
         their steps could not join the run "folder": open it with create_trial, too.
         """
         files = [path for path, *_ in self._storage.list("findings") if path.endswith(".json")]
+        import json  # costs more than the rest of the import of the package
+
         return [{"file": path} | json.loads(self._storage.read(path)) for path in sorted(files)]
 
     # --- workers and collections

@@ -400,6 +400,7 @@ void Hook::activate(const StepInfo& step, Step& next) {
   step_trigger_ = std::exchange(triggered_[index_of(step.mode)], {});
   if (!step_trigger_.empty()) plan_->trigger(step.mode, step_trigger_);
   saving_ = plan_->any_active();
+  if (saving_ && remembers_saved()) recent_.begin_step(step);
   stretched_step_ = budget_ && plan_->any_stretched_active();
   next = plan_->next_active(step.mode, step.mode_step + 1).value_or(kNever);
 }
@@ -758,6 +759,7 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
   const double now = options_.clock->unix_secs();
   if (histogram) emit_histogram(name, action.histogram_of, now);
   if (stored_.empty()) return {};
+  if (remembers_saved()) recent_.add(name, now, stored_);
   open_step();
   counted_.bytes += stored_.size() * sizeof(Number::bits);
   writer_->reductions(name, now, stored_);
@@ -786,6 +788,7 @@ Status Hook::save_reductions(std::string_view name,
   if (recorder_) recorder_->add(name, now, kept);
   if (bad_.is_looking()) bad_.see(step(), name, values);
   if (stored_.empty() || !writer_) return {};
+  if (remembers_saved()) recent_.add(name, now, stored_);
   open_step();
   ++counted_.tensors;
   counted_.bytes += stored_.size() * sizeof(Number::bits);

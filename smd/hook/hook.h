@@ -322,6 +322,11 @@ class Hook final {
   bool stretched_step_ = false;  // the budget decides on this step
 
   std::optional<FlightRecorder> recorder_;
+  // Reductions of the last saved steps, for the report of the first bad tensor. Without a recorder
+  // only, which knows more.
+  static constexpr FlightRecorderOptions kRecent{.steps = 4, .max_bytes = size_t{16} << 20};
+  FlightRecorder recent_{kRecent};
+  bool remembers_saved() const { return !recorder_ && bad_.is_looking(); }
   std::unique_ptr<FlightRun> flight_run_;
   std::string dump_reason_;  // empty: nothing is to be dumped
   int dumps_ = 0;

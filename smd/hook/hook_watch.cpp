@@ -151,7 +151,7 @@ void Hook::report_bad_tensor() {
   BadTensorFinding finding{
       .bad = bad_, .worker = worker_.name, .last_saved_step = last_saved_step_};
   const std::string& name = bad_.tensors().front().name;
-  if (recorder_) finding.before = recorder_->history(name);
+  finding.before = recorder_ ? recorder_->history(name) : recent_.history(name);
   options_.log->warning(to_text(finding));
   if (writer_) {
     writer_->put(bad_tensor_file_name(worker_to_file_name(worker_.name)), to_json(finding));

@@ -336,6 +336,10 @@ TEST_F(HookWatchTest, a_bad_tensor_is_found_where_reductions_are_saved) {
   ASSERT_TRUE(hook->close().ok());
   EXPECT_EQ(finding("first_bad_tensor_worker_0")["step"], 2);
   EXPECT_EQ(finding("first_bad_tensor_worker_0")["source"]["text"], "y = net(x)");
+  const Json before = finding("first_bad_tensor_worker_0")["before"];
+  ASSERT_EQ(before.size(), 1u);
+  EXPECT_EQ(before[0]["step"], 0);
+  EXPECT_TRUE(before[0].contains("max"));
   EXPECT_THAT(log->lines, Contains(HasSubstr("'w' (4 NaN) at step 2")));
   EXPECT_EQ(std::count_if(log->lines.begin(), log->lines.end(),
                           [](const auto& l) { return l.starts_with("First non-finite"); }),
