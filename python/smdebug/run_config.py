@@ -56,12 +56,6 @@ def unknown(what: str, typed: str, choices: Iterable[str]) -> SMDebugValueError:
     return SMDebugValueError(f"{what} does not know '{typed}'; there are {', '.join(known)}.{hint}")
 
 
-def knows_overhead() -> bool:
-    """Whether hooks can keep to a budget by themselves."""
-    document = {"HookParameters": {"max_overhead": MAX_OVERHEAD}}
-    return not _core.parse_hook_config(document)["warnings"]
-
-
 def intervals_of(save: str) -> dict[str, int | None]:
     """`weights,gradients:10` as {"weights": None, "gradients": 10}."""
     found: dict[str, int | None] = {}
@@ -118,10 +112,10 @@ def document_of(choice: Choice, place: str) -> dict[str, Any]:
         "include_workers": choice.workers or "one",
         "reductions": reductions_of(choice.reductions) if choice.reductions else list(STATISTICS),
         "save_raw_tensor": choice.raw,
-        "save_interval": choice.interval or LONGEST_INTERVAL,
+        "save_interval": choice.interval or 1,
     }
-    if choice.interval is None and knows_overhead():
-        parameters |= {"save_interval": 1, "max_overhead": MAX_OVERHEAD}
+    if choice.interval is None:
+        parameters |= {"max_overhead": MAX_OVERHEAD, "max_interval": LONGEST_INTERVAL}
     if choice.include:
         parameters["include_regex"] = list(choice.include)
     wanted: dict[str, int | None] = {"losses": 1}

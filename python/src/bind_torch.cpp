@@ -141,9 +141,17 @@ class Callback final {
         hook_(std::move(hook)),
         only_wanted_(only_wanted && hook_) {}
 
+  // As PyTorch calls it after a forward. Steps that want nothing end here, so this is kept short:
+  // arguments are not packed.
+  nb::object call_after(nb::handle module, nb::handle args, nb::handle kwargs,
+                        nb::handle output) const {
+    if (is_idle()) return nb::none();
+    const auto packed = nb::make_tuple(module, args, kwargs, output);
+    return call(nb::borrow<nb::args>(packed), nb::kwargs());
+  }
+
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) const {
-    if (!function_.is_valid()) return nb::none();
-    if (only_wanted_ && !hook_->is_step_wanted()) return nb::none();
+    if (is_idle()) return nb::none();
     const HookCost cost(hook_.get());
     if (isolate_.is_none()) return function_(*args, **kwargs);
     const nb::object before = isolate_(nb::none());
@@ -169,6 +177,8 @@ class Callback final {
   }
 
  private:
+  bool is_idle() const { return inert() || (only_wanted_ && !hook_->is_step_wanted()); }
+
   nb::object function_;
   nb::object isolate_;
   std::shared_ptr<Hook> hook_;
@@ -339,6 +349,7 @@ void bind_torch(nb::module_& m) {
                       .def(nb::init<nb::object, nb::object, std::shared_ptr<Hook>, bool>(),
                            nb::arg("function"), nb::arg("isolate").none() = nb::none(),
                            nb::arg("hook").none() = nb::none(), nb::arg("only_wanted") = false)
+                      .def("__call__", &Callback::call_after)
                       .def("__call__", &Callback::call)
                       .def_prop_ro("is_inert", &Callback::inert);
   bind_copying(callback);

@@ -28,6 +28,11 @@ sys.modules["smdebug_demo"] = demo
 specification.loader.exec_module(demo)
 
 
+@pytest.fixture(autouse=True)
+def _package_of_this_tree(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", PATHS["PYTHONPATH"])
+
+
 def run_demo(*arguments: object, first_on_path: str = "") -> subprocess.CompletedProcess[str]:
     paths = f"{first_on_path}{os.pathsep}{PATHS['PYTHONPATH']}"
     return subprocess.run(

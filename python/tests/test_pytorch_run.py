@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from smdebug import modes, run_config
+from smdebug import modes
 from smdebug.trial import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,15 +105,16 @@ def test_without_a_configuration_statistics_are_recorded_and_the_loss_at_every_s
     plain = start(PLAIN, "module", 210)
     done = start("-m", "smdebug.run", "--out", out_dir, PLAIN, "module", 210)
     assert done.stdout == plain.stdout
-    assert done.stderr.count("\n") == 1
-    assert "recording the loss at every step, and min, max, mean, std" in done.stderr
+    what, bill = done.stderr.splitlines()
+    assert "recording the loss at every step, and min, max, mean, std" in what
+    assert "Recording took" in bill
     assert (out_dir / "v2").is_dir()  # the packed layout
     trial = create_trial(str(out_dir))
     assert trial.tensor("CrossEntropyLoss_output_0").steps() == list(range(210))
     weight = trial.tensor("Sequential_0.weight")
-    # The budget may choose more steps, where hooks have one.
+    # The budget chooses the steps.
     assert weight.steps()[0] == 0
-    assert run_config.knows_overhead() or weight.steps() == [0, 100, 200]
+    assert max(np.diff([*weight.steps(), 210])) <= 100
     plain_ones = {(name, False) for name in ("min", "max", "mean", "std", "sum", "l1", "l2")}
     absolute = {(name, True) for name in ("min", "max", "mean")}
     assert set(weight.reduction_values(0)) == plain_ones | absolute
@@ -125,7 +126,7 @@ def test_without_a_configuration_statistics_are_recorded_and_the_loss_at_every_s
 def test_compiled_models_are_found_without_a_word(out_dir: Path, way: str) -> None:
     done = start("-m", "smdebug.run", "--out", out_dir, *EVERYTHING, PLAIN, way, 4)
     assert done.stdout == unrecorded(PLAIN, way, 4).stdout
-    assert done.stderr.count("\n") == 1, done.stderr  # no warning of the compiler
+    assert done.stderr.count("\n") == 2, done.stderr  # what and bill; no warning of the compiler
     trial = create_trial(str(out_dir))
     prefix = "OptimizedModule__orig_mod." if way == "wrapper" else "Sequential_"
     assert trial.steps() == [0, 1, 2, 3]
@@ -192,7 +193,7 @@ def test_what_was_recorded_before_ctrl_c_is_complete(out_dir: Path) -> None:
     _, errors = process.communicate(timeout=240)
     assert lines[4].startswith("4 ")
     assert process.returncode == -signal.SIGINT
-    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert "\nKeyboardInterrupt\n" in errors
     assert (out_dir / "training_job_end.ts").exists()
     assert create_trial(str(out_dir)).steps()[:5] == [0, 1, 2, 3, 4]
 
@@ -320,7 +321,8 @@ def test_options_of_the_framework_come_with_the_configuration(
     trial = recorded(out_dir, "--config", config, PLAIN, "wrapper", 2)
     assert trial.tensor("gradient/Sequential_0.weight").steps() == [0, 1]
     config.write_text('{"FrameworkParameters": {"gradient_source": "optimiser"}}')
-    done = start("-m", "smdebug.run", "--config", config, PLAIN, "module", SMDEBUG_STRICT="0")
+    command = ["-m", "smdebug.run", "--config", config, "--out", tmp_path / "second"]
+    done = start(*command, PLAIN, "module", SMDEBUG_STRICT="0")
     assert done.returncode == 0
     assert "gradient_source must be 'backward' or 'optimizer', not 'optimiser'" in done.stderr
 

@@ -289,12 +289,9 @@ def test_options_become_a_configuration(monkeypatch: pytest.MonkeyPatch) -> None
     assert parameters(include=("a,b",))["include_regex"] == ["a,b"]
 
 
-def test_the_budget_is_used_where_hooks_know_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_config, "knows_overhead", lambda: False)
-    assert parameters()["save_interval"] == 100
-    assert "max_overhead" not in parameters()
-    monkeypatch.setattr(run_config, "knows_overhead", lambda: True)
+def test_the_budget_decides_unless_an_interval_is_given() -> None:
     assert parameters()["max_overhead"] == 0.01
+    assert parameters()["max_interval"] == 100
     assert "max_overhead" not in parameters(interval=7)
     assert "1% of the time" in run_config.describe(run_config.document_of(Choice(), "/run"))
 

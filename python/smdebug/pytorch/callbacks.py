@@ -13,7 +13,7 @@ from smdebug import _core
 from smdebug.exceptions import SMDebugRuntimeError
 from smdebug.guard import Guard
 from smdebug.hook import InertCore
-from smdebug.pytorch.tensors import EXCHANGE_API
+from smdebug.pytorch import tensors as torch_tensors
 
 graph_task_id: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)
 # Keeps the compiler from looking into our callbacks.
@@ -81,7 +81,7 @@ class Callbacks:
             "compiler": torch.compiler,
             "isolate": set_eval_frame,
         }
-        return _core.DirectPath(self._core, EXCHANGE_API, parts)
+        return _core.DirectPath(self._core, torch_tensors.EXCHANGE_API, parts)
 
     def run(self, site: str, function: Callable[..., object], *args: Any) -> None:
         """Calls the function now; `site` names what is being done."""
