@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from smdebug import _core
 from smdebug.pytorch import Hook, SaveConfig, create_trial
 from torch import nn
