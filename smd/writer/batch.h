@@ -101,7 +101,10 @@ class Batch final {
 
   // Adds a command whose views point into this batch (copy, reserve), into memory it keeps, or to
   // static memory.
-  void add(Command command) { commands_.push_back(command); }
+  void add(Command command) {
+    if (commands_.capacity() == 0) commands_.reserve(kUsualCommands);
+    commands_.push_back(command);
+  }
   const std::vector<Command>& commands() const { return commands_; }
   bool empty() const { return commands_.empty(); }
 
@@ -125,6 +128,9 @@ class Batch final {
   size_t weight() const { return weight_; }
 
  private:
+  // Enough for a step with a loss or two.
+  static constexpr size_t kUsualCommands = 16;
+
   std::shared_ptr<BlockPool> pool_;
   std::vector<Command> commands_;
   std::vector<Block> blocks_;                        // the last one is being filled
