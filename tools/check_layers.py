@@ -51,13 +51,16 @@ MODULES: dict[str, Module] = {
         ("packed", "collection"),
         "a run read back: snapshots, step states, values, damage; one source per layout",
     ),
+    "rules": Module(
+        ("trial",), "what rules see of a step, rules, runner, findings; one file per rule"
+    ),
     "repack": Module(
         ("trial", "writer"), "a run copied into another layout; index files beside a packed run"
     ),
     "native": Module(
         ("hook", "trial"), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"
     ),
-    "cli": Module(("trial", "summary", "repack"), "the program `smdebug`; one file per command"),
+    "cli": Module(("rules", "summary", "repack"), "the program `smdebug`; one file per command"),
 }
 
 # Files directly in smd/ are the public headers.

@@ -1,0 +1,53 @@
+#pragma once
+
+// Looks at a recorded run once, with many rules: what `smdebug diagnose` and reports show.
+// Plain values and one function, which any thread may call.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "smd/base/json.h"
+#include "smd/base/result.h"
+#include "smd/rules/finding.h"
+#include "smd/rules/runner.h"
+#include "smd/trial/trial.h"
+
+namespace smd::rules {
+
+struct DiagnosisOptions {
+  // Names of rules; empty: all, those that need parameters nobody gave being left out.
+  std::vector<std::string> rules{};
+  // Parameters by the name of a rule, as objects.
+  std::map<std::string, Json> parameters{};
+  StepRange steps{};
+  RuleContext context{};
+};
+
+struct Diagnosis {
+  // A rule about which there is only a sentence.
+  struct Note {
+    const RuleKind* kind = nullptr;
+    std::string message;
+  };
+
+  std::string run;
+  uint64_t step_count = 0;
+  std::vector<Finding> findings;        // ranked
+  std::vector<const RuleKind*> silent;  // judged something and found nothing
+  std::vector<Note> not_evaluated;      // nothing to judge, or parameters are missing
+  std::vector<Note> failed;
+  uint64_t unreadable_steps = 0;
+  std::string first_problem;  // of these
+
+  // Whether a finding is at least that severe.
+  bool has_finding(Severity least) const;
+  Json to_json() const;
+};
+
+// Of all steps that the trial knows now. invalid_argument and not_found: of names and parameters.
+// Other errors: the run cannot be read.
+Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisOptions& options);
+
+}  // namespace smd::rules

@@ -1,0 +1,33 @@
+#pragma once
+
+// Single elements of a tensor, for rules whose statistic no reduction gives. Pure functions.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "smd/base/result.h"
+#include "smd/tensor/tensor_view.h"
+
+namespace smd::rules {
+
+// The elements as doubles, in C order; a complex number becomes its real and imaginary part, so
+// there are twice as many. Exact, except for integers beyond 2^53. `unsupported`: strings.
+Result<std::vector<double>> to_doubles(const TensorView& tensor);
+
+// The same in blocks that fit the cache: f(position of the first, numbers).
+Status for_each_block(const TensorView& tensor,
+                      const std::function<void(int64_t, std::span<const double>)>& f);
+
+struct SpecialElements {
+  int64_t nan_count = 0;
+  int64_t positive_inf_count = 0;
+  int64_t negative_inf_count = 0;
+  int64_t first_index = -1;   // of the first element that is one of these; -1: none
+  double largest_finite = 0;  // magnitude
+};
+// Complex numbers count by their real and imaginary parts.
+Result<SpecialElements> find_special(const TensorView& tensor);
+
+}  // namespace smd::rules
