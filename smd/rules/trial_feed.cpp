@@ -244,6 +244,7 @@ Status TrialFeed::give(std::span<const StepRow* const> rows, Runner& runner) {
   for (const auto& step : reading.steps()) {
     const Status filled = reading.fill(step, run, view_);
     if (filled.ok()) {
+      observed_ = snapshot_;
       runner.observe(view_);
     } else {
       if (unreadable_steps_++ == 0) first_problem_ = filled.error().message;
@@ -255,7 +256,6 @@ Status TrialFeed::give(std::span<const StepRow* const> rows, Runner& runner) {
 
 Status TrialFeed::advance(Runner& runner) {
   snapshot_ = trial_->snapshot();
-  observed_ = snapshot_;
   const bool all = options_.incomplete || snapshot_->loaded_all();
   std::vector<const StepRow*> rows;
   for (size_t i = 0; i < snapshot_->row_count(); ++i) {

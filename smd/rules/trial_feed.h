@@ -1,8 +1,8 @@
 #pragma once
 
 // Gives the steps of a recorded run to a Runner: reads the numbers that its rules ask for in large
-// pieces, computes what was not stored but can be, and hands values out on demand.
-// One thread at a time.
+// pieces, computes what was not stored but can be, and hands values out on demand. Must live until
+// the runner has finished. One thread at a time.
 
 #include <memory>
 #include <string>
@@ -51,7 +51,7 @@ class TrialFeed final {
   TrialFeedOptions options_;
   const std::string name_;
   std::shared_ptr<const Snapshot> snapshot_;
-  // Kept, as findings name tensors by number until they are asked for.
+  // Of the step that was given last: the runner borrows it until it finishes.
   std::shared_ptr<const Snapshot> observed_;
   std::unique_ptr<Plans> plans_;
   StepView view_;
