@@ -70,7 +70,8 @@ TEST(Parameters, texts_and_native_values_mean_the_same) {
 
 TEST(Parameters, empty_and_none_are_not_given) {
   for (const Json& nothing : {Json(""), Json("None"), Json("  "), Json(nullptr)}) {
-    const Parameters p = parsed({{"names", nothing}, {"threshold", nothing}, {"optional", nothing}});
+    const Parameters p =
+        parsed({{"names", nothing}, {"threshold", nothing}, {"optional", nothing}});
     EXPECT_FALSE(p.has("names"));
     EXPECT_FALSE(p.has("optional"));
     EXPECT_EQ(p.real("threshold"), 0.1);

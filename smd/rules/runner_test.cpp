@@ -194,7 +194,8 @@ TEST(TrialFeed, a_growing_run_is_read_step_by_step) {
   auto sink = original_sink({.storage = run.storage, .worker = "worker_0"});
   for (Step step : {4, 6}) {
     ASSERT_TRUE(sink->begin_step({.step = step}).ok());
-    ASSERT_TRUE(sink->tensor({.name = "new", .shape = shape}, std::as_bytes(std::span(values))).ok());
+    ASSERT_TRUE(
+        sink->tensor({.name = "new", .shape = shape}, std::as_bytes(std::span(values))).ok());
     ASSERT_TRUE(sink->end_step().ok());
   }
   ASSERT_TRUE(sink->close().ok());

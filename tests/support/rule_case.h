@@ -2,8 +2,8 @@
 
 // Runs in a few words, and what rules say of them, for C++ tests of rules. One thread at a time.
 //
-//   expect_fires("VanishingGradient", "gradient/a@0=[1e-3,-1e-3]; gradient/a@10=[5e-8,-5e-8]", 10);
-//   expect_silent("ExplodingTensor", "x@0=[1,2]; x@5=[1,inf]", {.parameters = {{"only_nan", true}}});
+//   expect_fires("VanishingGradient", "gradient/a@0=[1]; gradient/a@10=[5e-8]", 10);
+//   expect_silent("ExplodingTensor", "x@5=[1,inf]", {.parameters = {{"only_nan", true}}});
 //
 // A run is a list of entries "name@step=value", separated by semicolons:
 //
