@@ -93,8 +93,7 @@ TEST(Parameters, unknown_names_are_refused_with_the_nearest) {
 }
 
 TEST(Parameters, wrong_values_are_refused) {
-  EXPECT_EQ(error_of({{"threshold", "x"}}),
-            "threshold of SomeRule is 'x'; it must be a number.");
+  EXPECT_EQ(error_of({{"threshold", "x"}}), "threshold of SomeRule is 'x'; it must be a number.");
   EXPECT_EQ(error_of({{"threshold", 0}}),
             "threshold of SomeRule is '0'; it must be above 0 and at most 1.");
   EXPECT_THAT(error_of({{"threshold", 1.5}}), HasSubstr("at most 1"));

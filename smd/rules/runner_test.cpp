@@ -26,8 +26,7 @@ class Failing final : public Rule {
   int steps_ = 0;
 };
 
-const RuleKind kFailing = {.name = "Failing",
-                           .create = [](const Parameters&, const RuleContext&) {
+const RuleKind kFailing = {.name = "Failing", .create = [](const Parameters&, const RuleContext&) {
                              return make_rule<Failing>();
                            }};
 
@@ -55,8 +54,7 @@ class Late final : public Rule {
   std::optional<StepInfo> first_;
 };
 
-const RuleKind kLate = {.name = "Late",
-                        .create = [](const Parameters&, const RuleContext&) {
+const RuleKind kLate = {.name = "Late", .create = [](const Parameters&, const RuleContext&) {
                           return make_rule<Late>();
                         }};
 

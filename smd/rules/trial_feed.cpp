@@ -25,7 +25,7 @@ bool may_be_single(const Layout::Entry& entry, std::string_view name) {
 struct TrialFeed::Plan {
   struct Row {
     TensorRow proto;
-    uint32_t part = 0;   // nth of the step
+    uint32_t part = 0;     // nth of the step
     uint32_t raw = kNone;  // entry of the value
     StatisticSet wanted;
     StatisticSet derived;  // wanted, and welcome
@@ -114,9 +114,8 @@ TrialFeed::Plan TrialFeed::make_plan(const StepRow& step, const Runner& runner) 
 
   // What is stored of them.
   std::vector<const Layout*> layouts;
-  snapshot_->for_each_part(step, [&](uint32_t, const Part& part) {
-    layouts.push_back(&snapshot_->layout_of(part));
-  });
+  snapshot_->for_each_part(
+      step, [&](uint32_t, const Part& part) { layouts.push_back(&snapshot_->layout_of(part)); });
   for (uint32_t r = 0; r < plan.rows.size(); ++r) {
     const Plan::Row& row = plan.rows[r];
     const Layout& layout = *layouts[row.part];
