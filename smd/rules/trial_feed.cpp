@@ -253,7 +253,7 @@ Status TrialFeed::give(std::span<const StepRow* const> rows, Runner& runner) {
   return {};
 }
 
-Status TrialFeed::advance(Runner& runner) {
+Status TrialFeed::advance(Runner& runner, std::optional<Step> end_step) {
   snapshot_ = trial_->snapshot();
   const bool all = options_.incomplete || snapshot_->loaded_all();
   std::vector<const StepRow*> rows;
@@ -261,6 +261,7 @@ Status TrialFeed::advance(Runner& runner) {
     const StepRow& row = snapshot_->row(i);
     if (row.info.step < next_step_) continue;
     if (options_.steps.end && row.info.step >= *options_.steps.end) break;
+    if (end_step && row.info.step >= *end_step) break;
     if (!all && row.info.step > snapshot_->last_complete_step()) break;
     rows.push_back(&row);
   }

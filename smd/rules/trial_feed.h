@@ -5,6 +5,7 @@
 // the runner has finished. One thread at a time.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,11 @@ class TrialFeed final {
   explicit TrialFeed(std::shared_ptr<Trial> trial, TrialFeedOptions options = {});
   ~TrialFeed();
 
-  // Every step of the trial's newest snapshot that was not given yet; call again after a refresh.
+  // Every step of the trial's newest snapshot that was not given yet, up to but without `end`; call
+  // again after a refresh.
   // Steps whose files are damaged are left out. Error: the numbers of none of the steps could be
   // read, as the run is gone or cannot be reached; call again to try again.
-  Status advance(Runner& runner);
+  Status advance(Runner& runner, std::optional<Step> end = {});
   void set_incomplete(bool incomplete) { options_.incomplete = incomplete; }
 
   // Steps left out so far, and why the first one was.
