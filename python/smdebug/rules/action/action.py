@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from smdebug import _core
@@ -41,7 +40,7 @@ _OPTIONS = [name for name in inspect.signature(Action.__init__).parameters if na
 # What `endpoint` means to the local actions.
 _ENDPOINTS = {"sms": "phone_number", "email": "email_address"}
 
-ActionArgument = str | Action | Sequence[Action] | None
+ActionArgument = str | Action | list[Action] | tuple[Action, ...] | None
 
 
 class _Malformed(Exception):
@@ -59,7 +58,7 @@ class Actions:
             self._actions = [actions_str]
         elif isinstance(actions_str, str) or hasattr(actions_str, "serialize"):
             self._register(_text_of(actions_str))
-        elif isinstance(actions_str, Sequence):
+        elif isinstance(actions_str, list | tuple):
             self._actions = list(actions_str)
         elif actions_str is not None:
             raise SMDebugTypeError(f"Actions are JSON text or objects, not {actions_str!r}.")

@@ -14,6 +14,7 @@ from smdebug.rules.action.base import Action, ActionFailed, number
 from smdebug.rules.hit import Hit
 
 _SHOWN_CHARACTERS = 500
+_LONGEST_VARIABLE = 10_000  # characters; the kernel refuses very long ones
 
 
 class Command(Action):
@@ -42,7 +43,7 @@ class Command(Action):
             **os.environ,
             "SMDEBUG_RULE": hit.rule,
             "SMDEBUG_STEP": str(hit.step),
-            "SMDEBUG_MESSAGE": hit.message,
+            "SMDEBUG_MESSAGE": hit.message.replace("\0", " ")[:_LONGEST_VARIABLE],
             "SMDEBUG_RUN": hit.run,
         }
         process = subprocess.Popen(

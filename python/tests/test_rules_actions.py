@@ -1,0 +1,609 @@
+"""Actions: their JSON, their options, and what they do, against real servers and programs."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import http.server
+import json
+import os
+import socketserver
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import recorded
+from smdebug import run_control
+from smdebug.exceptions import SMDebugError
+from smdebug.rules.action import (
+    SMS,
+    Action,
+    ActionFailed,
+    Actions,
+    Checkpoint,
+    Command,
+    Email,
+    File,
+    Log,
+    SaveNow,
+    StopTraining,
+    Webhook,
+)
+from smdebug.rules.action.action import ALLOWED_ACTIONS
+from smdebug.rules.hit import Hit
+
+
+@pytest.fixture
+def hit(tmp_path: Path) -> Hit:
+    run = tmp_path / "run"
+    run.mkdir()
+    return Hit("Above", 7, "Too high.", "TRAIN", 3, run="run", path=str(run), time=12.5)
+
+
+class Counted(Action):
+    """Counts; fails while it is told to."""
+
+    def __init__(self, fails: bool = False, **options):
+        super().__init__(**options)
+        self.fails = fails
+        self.done = []
+
+    def intent(self, hit):
+        return "count"
+
+    def perform(self, hit):
+        if self.fails:
+            raise ActionFailed("It was told to fail.")
+        self.done.append(hit.step)
+        return "It counted."
+
+
+# --- the description
+
+
+def made(text: str) -> list[Action]:
+    return Actions(text, "Above")._actions
+
+
+def test_one_object_or_a_list_is_accepted(tmp_path):
+    assert made("") == made("  ") == made("[]") == []
+    assert [type(a) for a in made('{"name": "log"}')] == [Log]
+    both = json.dumps([{"name": "Log"}, {"NAME": "FILE", "Path": str(tmp_path / "Hits.JSONL")}])
+    log, file = made(both)
+    assert isinstance(log, Log) and isinstance(file, File)
+    assert file.path == str(tmp_path / "Hits.JSONL")  # only names lose their case
+    assert log.rule_name == "Above"
+
+
+def test_every_local_action_has_a_name(tmp_path):
+    described = [
+        {"name": "stoptraining", "local": True, "mode": "signal", "grace_s": "1.5"},
+        {"name": "email", "local": True, "endpoint": "A.b@Example.org", "host": "mail"},
+        {"name": "sms", "local": "true", "endpoint": "+4912345", "webhook": "http://gate"},
+        {"name": "webhook", "url": "https://example.org/Hook", "headers": {"X-A": "b"}},
+        {"name": "command", "argv": ["echo", "Hi"], "timeout_s": 5},
+        {"name": "log", "level": "error", "min_severity": "critical"},
+        {"name": "file", "path": "hits.jsonl", "max_fires": "3"},
+        {"name": "savenow", "collections": "weights, losses", "steps": 2},
+        {"name": "checkpoint", "cooldown_s": 60, "dry_run": "yes"},
+    ]
+    actions = made(json.dumps(described))
+    wanted = [StopTraining, Email, SMS, Webhook, Command, Log, File, SaveNow, Checkpoint]
+    assert [type(action) for action in actions] == wanted
+    stop, mail, sms, hook, command, log, file, save, checkpoint = actions
+    assert (stop.mode, stop.grace_s, stop.max_fires) == ("signal", 1.5, 1)
+    assert (mail.email_address, mail.host, mail.port) == ("A.b@Example.org", "mail", 587)
+    assert sms.phone_number == "+4912345" and sms.transport.url == "http://gate"
+    assert hook.url == "https://example.org/Hook" and hook.headers == {"X-A": "b"}
+    assert command.argv == ["echo", "Hi"] and command.timeout_s == 5.0
+    assert log.min_severity == "critical" and file.max_fires == 3
+    assert save.collections == ["weights", "losses"] and save.steps == 2
+    assert checkpoint.cooldown_s == 60.0 and checkpoint.dry_run
+    assert ALLOWED_ACTIONS == ["stoptraining", "sms", "email"]
+
+
+@pytest.mark.parametrize(
+    ("described", "complaint"),
+    [
+        ("5", "An object with a name was expected, not 5"),
+        ('{"level": "info"}', "There is no action ''"),
+        ('{"name": "webhok", "url": "http://a"}', "Did you mean 'webhook'?"),
+        ('{"name": "sms"}', "needs the key 'endpoint'"),
+        ('{"name": "email", "endpoint": 7}', "needs the key 'endpoint'"),
+        ('{"name": "stoptraining"}', "needs the key 'training_job_prefix'"),
+        ('{"name": "stoptraining", "training_job_prefix": " "}', "needs the key"),
+        ('{"name": "log", "levl": "info"}', "no key 'levl'; there are level"),
+        ('{"name": "log", "level": "loud"}', "level must be one of debug"),
+        ('{"name": "log", "cooldown_s": -1}', "cooldown_s must be a number from 0 on"),
+        ('{"name": "log", "max_fires": "many"}', "max_fires must be a number, not 'many'"),
+        ('{"name": "log", "min_severity": "bad"}', "one of info, warning, error, critical"),
+        ('{"name": "log", "dry_run": "perhaps"}', "dry_run must be true or false"),
+        ('{"name": "log", "local": "perhaps"}', "local must be true or false"),
+        ('{"name": "file"}', "path"),
+        ('{"name": "file", "path": " "}', "path must not be empty"),
+        ('{"name": "webhook", "url": "ftp://a"}', "must begin with http:// or https://"),
+        ('{"name": "webhook", "url": "http://a", "headers": 1}', "headers must be"),
+        ('{"name": "webhook", "url": "http://a", "attempts": 0}', "at least 1"),
+        ('{"name": "command", "argv": "rm -rf x"}', "argv must be a list"),
+        ('{"name": "command", "argv": []}', "argv must name a program"),
+        ('{"name": "savenow", "collections": []}', "at least one collection"),
+        ('{"name": "savenow", "collections": [1]}', "must be names"),
+        ('{"name": "email", "local": 1, "endpoint": "nobody"}', "address of a mailbox"),
+        ('{"name": "email", "local": 1, "endpoint": "a@b", "tls": "ssl"}', "tls must be one"),
+        ('{"name": "email", "local": 1, "endpoint": "a.b@c.org", "compat": 1}', "mailbox"),
+        ('{"name": "sms", "local": 1, "endpoint": "0123"}', "must be + and 1 to 15 digits"),
+        ('{"name": "sms", "local": 1, "endpoint": "+1", "webhook": 5}', "Settings by name"),
+        ('{"name": "stoptraining", "local": 1, "mode": "kill"}', "cooperative, signal, both"),
+        ('{"name": "stoptraining", "local": 1, "training_job_prefix": "a/b"}', "hyphens"),
+    ],
+)
+def test_a_malformed_action_is_logged_and_skipped(described, complaint, messages):
+    actions = made(f'[{described}, {{"name": "log"}}]')
+    assert [type(action) for action in actions] == [Log]
+    assert messages.containing(complaint), messages.lines
+    assert messages.containing("An action of rule Above is skipped.")
+
+
+def test_objects_are_accepted_instead_of_text():
+    log, file = Log(), File("x")
+    assert Actions(log, "R")._actions == [log]
+    assert Actions([log, file], "R")._actions == [log, file]
+    assert Actions(None, "R")._actions == []
+    for wrong in (5, [5], {"name": "log"}):
+        with pytest.raises(SMDebugError):
+            Actions(wrong, "R")
+
+
+def test_text_of_the_sdk_is_accepted():
+    class OfTheSdk:
+        def serialize(self):
+            return '[{\\"level\\": \\"info\\", \\"name\\": \\"log\\"}]'
+
+    (action,) = Actions(OfTheSdk(), "R")._actions
+    assert isinstance(action, Log) and action.level == "info"
+
+
+def test_invalid_json_is_refused():
+    with pytest.raises(ValueError, match="Expecting"):
+        made('{"name": ')
+
+
+# --- when actions act
+
+
+def test_actions_run_in_order_and_a_failure_stays_its_own(hit, messages):
+    first, broken, last = Counted(), Counted(fails=True), Counted()
+    Actions([first, broken, last], "Above").invoke("", hit)
+    assert first.done == last.done == [7]
+    assert messages.containing("Action Counted of rule Above failed: It was told to fail.")
+
+
+def test_any_exception_of_an_action_is_logged(hit, messages):
+    class Broken(Counted):
+        def perform(self, hit):
+            return 1 / 0
+
+    Broken().invoke("", hit)
+    assert messages.containing("ZeroDivisionError: division by zero")
+
+
+def test_a_cooldown_holds_an_action_back(hit):
+    action, now = Counted(cooldown_s=10), [100.0]
+    action._now_secs = lambda: now[0]
+    for now[0] in (100, 109.9, 110, 119, 121):
+        action.invoke("", hit)
+    assert len(action.done) == 3
+
+
+def test_an_action_acts_at_most_max_fires_times(hit):
+    action = Counted(max_fires=2)
+    for _ in range(4):
+        action.invoke("", hit)
+    assert len(action.done) == 2
+    unlimited = Counted()
+    for _ in range(40):
+        unlimited.invoke("", hit)
+    assert len(unlimited.done) == 40
+
+
+def test_a_failure_is_tried_again_at_the_next_hit(hit):
+    action = Counted(fails=True, max_fires=1, cooldown_s=1000)
+    action.invoke("", hit)
+    action.fails = False
+    action.invoke("", hit)
+    action.invoke("", hit)
+    assert action.done == [7]
+
+
+def test_hits_below_the_severity_are_ignored(hit):
+    action = Counted(min_severity="error")
+    for severity in ("info", "warning", "error", "critical"):
+        action.invoke("", Hit("R", 1, severity=severity))
+    assert len(action.done) == 2
+
+
+def test_a_dry_run_only_says_what_would_happen(hit, messages):
+    action = Counted(dry_run=True)
+    action.invoke("", hit)
+    assert action.done == []
+    assert messages.containing("Action Counted of rule Above: It would count.")
+
+
+def test_runs_of_other_hosts_are_left_alone(hit, messages):
+    record = run_control.announce(hit.path)
+    action = Counted()
+    action.invoke("", hit)
+    assert action.done == [7]
+    path = Path(hit.path, "control.smd/process_0.json")
+    fields = json.loads(path.read_text())
+    path.write_text(json.dumps({**fields, "host": "elsewhere"}))
+    assert not run_control.records(hit.path)[0].is_of_this_host and record.is_of_this_host
+    action.invoke("", hit)
+    assert action.done == [7]
+    assert messages.containing("the run is not known to be of this host")
+    allowed = Counted(any_host=True)
+    allowed.invoke("", hit)
+    assert allowed.done == [7]
+    stored = Counted()
+    stored.invoke("", Hit("R", 1, path="s3://bucket/run"))
+    assert stored.done == []
+
+
+# --- log, file, requests
+
+
+def test_log_writes_a_line(hit, messages):
+    Log("critical").invoke("", hit)
+    assert ("CRITICAL", "SMDebugRule:Above fired. Too high.") in messages.lines
+
+
+def test_file_appends_one_line_of_json_per_hit(hit, tmp_path, messages):
+    path = tmp_path / "deep" / "hits.jsonl"
+    action = File(path)
+    action.invoke("", hit)
+    action.invoke("", hit)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert lines[0] == lines[1] == hit.record()
+    assert lines[0]["rule"] == "Above" and lines[0]["mode_step"] == 3 and lines[0]["time"] == 12.5
+    File(tmp_path).invoke("", hit)
+    assert messages.containing("Action File of rule Above failed: IsADirectoryError")
+
+
+def test_many_processes_append_whole_lines(tmp_path):
+    path = tmp_path / "hits.jsonl"
+    code = """
+import sys
+from smdebug.rules.action import File
+from smdebug.rules.hit import Hit
+action = File(sys.argv[1])
+for step in range(200):
+    action.perform(Hit("R", step, "x" * 3000))
+"""
+    running = [recorded.start(code, path) for _ in range(4)]
+    for process in running:
+        _, errors = process.communicate(timeout=recorded.TIMEOUT_SECS)
+        assert process.returncode == 0, errors
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert sorted(line["step"] for line in lines) == sorted(list(range(200)) * 4)
+
+
+def test_requests_are_left_in_the_run(hit, messages):
+    SaveNow(["weights", "losses"], steps=3).invoke("", hit)
+    Checkpoint().invoke("", hit)
+    asked = run_control.asked(hit.path, "save_now")
+    assert asked["collections"] == ["weights", "losses"] and asked["steps"] == 3
+    assert (asked["rule"], asked["step"], asked["message"]) == ("Above", 7, "Too high.")
+    assert run_control.asked(hit.path, "checkpoint")["rule"] == "Above"
+    Checkpoint(any_host=True).invoke("", Hit("R", 1, path="s3://bucket/run"))
+    assert messages.containing("A request can be left in a local run only")
+
+
+# --- programs
+
+
+def test_a_program_gets_the_hit(hit, tmp_path):
+    code = (
+        "import json, os, sys;"
+        "names = ('RULE', 'STEP', 'MESSAGE', 'RUN');"
+        "values = [os.environ['SMDEBUG_' + name] for name in names];"
+        "json.dump([json.load(sys.stdin), values, sys.argv[2:]], open(sys.argv[1], 'w'))"
+    )
+    out = tmp_path / "out.json"
+    Command([sys.executable, "-c", code, str(out), "$HOME; rm *"]).invoke("", hit)
+    record, variables, arguments = json.loads(out.read_text())
+    assert record == hit.record()
+    assert variables == ["Above", "7", "Too high.", "run"]
+    assert arguments == ["$HOME; rm *"]  # no shell
+
+
+def test_the_end_of_a_program_is_logged(hit, messages):
+    Command([sys.executable, "-c", "print('well done')"]).invoke("", hit)
+    assert messages.containing("exited with 0. well done")
+    Command([sys.executable, "-c", "import sys; sys.exit('broken')"]).invoke("", hit)
+    assert messages.containing("failed") and messages.containing("exited with 1. broken")
+    Command(["/no/such/program"]).invoke("", hit)
+    assert messages.containing("FileNotFoundError")
+
+
+def test_a_program_that_does_not_read_is_no_failure(hit, messages):
+    large = Hit(**{**vars(hit), "message": "x" * 1_000_000})
+    Command(["true"]).invoke("", large)
+    assert messages.containing("true exited with 0.")
+
+
+def test_a_program_that_hangs_is_killed_with_its_children(hit, messages, tmp_path):
+    pid_file = tmp_path / "pid"
+    script = f"sleep 1000 & echo $! > {pid_file}; wait"
+    Command(["sh", "-c", script], timeout_s=2).invoke("", hit)
+    assert messages.containing("sh was killed after 2 s.")
+    child = int(pid_file.read_text())
+    pause = threading.Event()
+    for _ in range(2000):  # killed, but perhaps not gone yet
+        if run_control.start_ticks(child) is None:
+            break
+        pause.wait(0.005)
+    assert run_control.start_ticks(child) is None
+
+
+# --- web services
+
+
+class Service(http.server.ThreadingHTTPServer):
+    """Notes what is posted and answers what the test wants."""
+
+    def __init__(self, *answers: int):
+        self.answers = list(answers)
+        self.posted = []
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/hook"
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.posted.append((self.path, dict(self.headers), body))
+        code = self.server.answers.pop(0) if self.server.answers else 200
+        if code == 0:
+            self.connection.close()
+            return
+        self.send_response(code)
+        if code == 302:
+            self.send_header("Location", self.server.url)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self):
+        self.server.posted.append((self.path, dict(self.headers), b"GET"))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def serving(server):
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def no_proxy(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")
+
+
+def test_a_webhook_posts_the_record(hit):
+    with serving(Service()) as service:
+        Webhook(service.url, headers={"Authorization": "Bearer x"}).invoke("", hit)
+    ((path, headers, body),) = service.posted
+    assert path == "/hook" and json.loads(body) == hit.record()
+    assert headers["Content-Type"] == "application/json"
+    assert headers["Authorization"] == "Bearer x"
+    assert "X-SMDebug-Signature" not in {name.title() for name in headers}
+
+
+def test_a_webhook_is_signed(hit, monkeypatch, messages):
+    with serving(Service()) as service:
+        action = Webhook(service.url, secret_env="HOOK_SECRET")
+        action.invoke("", hit)
+        assert messages.containing("The environment variable HOOK_SECRET") and not service.posted
+        monkeypatch.setenv("HOOK_SECRET", "geheim")
+        action.invoke("", hit)
+    ((_, headers, body),) = service.posted
+    found = {name.lower(): value for name, value in headers.items()}["x-smdebug-signature"]
+    assert found == "sha256=" + hmac.new(b"geheim", body, hashlib.sha256).hexdigest()
+    assert b"geheim" not in body
+
+
+@pytest.mark.parametrize(
+    ("template", "kind", "body"),
+    [
+        ({"text": "$rule at $step: $message", "n": [1, "$mode"]}, "application/json", None),
+        ("$rule at $step, $unknown", "text/plain; charset=utf-8", b"Above at 7, $unknown"),
+    ],
+)
+def test_a_template_decides_what_is_posted(hit, template, kind, body):
+    quoted = Hit(**{**vars(hit), "message": 'a "b" $rule'})
+    with serving(Service()) as service:
+        Webhook(service.url, template=template).invoke("", quoted)
+    ((_, headers, posted),) = service.posted
+    assert headers["Content-Type"] == kind
+    if body is None:
+        assert json.loads(posted) == {"text": 'Above at 7: a "b" $rule', "n": [1, "TRAIN"]}
+    else:
+        assert posted == body
+
+
+def test_a_webhook_tries_again(hit, messages):
+    with serving(Service(500, 0, 200)) as service:
+        Webhook(service.url, backoff_s=0).invoke("", hit)
+    assert len(service.posted) == 3
+    assert messages.containing("The hit was posted to")
+
+
+def test_a_webhook_gives_up(hit, messages):
+    with serving(Service(500, 503, 500, 500)) as service:
+        Webhook(service.url, backoff_s=0).invoke("", hit)
+    assert len(service.posted) == 3
+    assert messages.containing("answered 500 Internal Server Error, after 3 attempts")
+
+
+@pytest.mark.parametrize("code", [302, 400, 403])
+def test_a_refused_post_is_not_repeated(hit, messages, code):
+    with serving(Service(code)) as service:
+        Webhook(service.url, backoff_s=0).invoke("", hit)
+    assert len(service.posted) == 1
+    assert messages.containing(f"The service answered {code}")
+
+
+def test_a_service_that_is_silent_or_absent_is_a_failure(hit, messages):
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler) as silent:
+        url = f"http://127.0.0.1:{silent.server_address[1]}"
+        Webhook(url, timeout_s=0.05, backoff_s=0, attempts=2).invoke("", hit)
+    assert messages.containing("could not be reached") and messages.containing("after 2 attempts")
+    Webhook(url, attempts=1).invoke("", hit)
+    assert messages.containing("Connection refused")
+
+
+# --- mail and SMS
+
+
+class MailServer(socketserver.ThreadingTCPServer):
+    """A mail server that knows as much SMTP as a mail needs, with a password."""
+
+    allow_reuse_address = True
+
+    def __init__(self):
+        self.mails = []
+        self.logins = []
+        super().__init__(("127.0.0.1", 0), _MailSession)
+
+
+class _MailSession(socketserver.StreamRequestHandler):
+    def say(self, text):
+        self.wfile.write(text.encode() + b"\r\n")
+
+    def handle(self):
+        self.say("220 mail")
+        mail = {}
+        while line := self.rfile.readline().decode().strip():
+            verb = line.split()[0].upper()
+            if verb == "EHLO":
+                self.say("250-mail")
+                self.say("250 AUTH PLAIN")
+            elif verb == "AUTH":
+                self.server.logins.append(base64.b64decode(line.split()[2]).split(b"\0")[1:])
+                good = self.server.logins[-1] == [b"me", b"secret"]
+                self.say("235 welcome" if good else "535 no")
+            elif verb in ("MAIL", "RCPT"):
+                mail[verb] = line
+                self.say("250 fine")
+            elif verb == "DATA":
+                self.say("354 go on")
+                lines = []
+                while (text := self.rfile.readline().decode().rstrip("\r\n")) != ".":
+                    lines.append(text)
+                self.server.mails.append({**mail, "text": "\n".join(lines)})
+                self.say("250 taken")
+            elif verb == "QUIT":
+                self.say("221 bye")
+                return
+            else:
+                self.say("250 fine")
+
+
+def mail_action(server, **settings) -> Email:
+    return Email(
+        "some.body+x@Example.org",
+        host="127.0.0.1",
+        port=server.server_address[1],
+        sender="rules@example.org",
+        **{"tls": "none", **settings},
+    )
+
+
+def test_a_mail_is_sent(hit):
+    with serving(MailServer()) as server:
+        mail_action(server).invoke("", hit)
+    (mail,) = server.mails
+    assert mail["MAIL"].startswith("mail FROM:<rules@example.org>")
+    assert mail["RCPT"].startswith("rcpt TO:<some.body+x@Example.org>")
+    assert "Subject: SMDebugRule:Above fired\n" in mail["text"]
+    assert "SMDebugRule:Above fired. Too high." in mail["text"]
+    assert server.logins == []
+
+
+def test_the_password_comes_from_the_environment(hit, monkeypatch, messages):
+    with serving(MailServer()) as server:
+        action = mail_action(server, user="me", secret_env="MAIL_SECRET")
+        action.invoke("", hit)
+        assert messages.containing("The environment variable MAIL_SECRET") and not server.mails
+        monkeypatch.setenv("MAIL_SECRET", "wrong")
+        action.invoke("", hit)
+        assert messages.containing("SMTPAuthenticationError") and not server.mails
+        monkeypatch.setenv("MAIL_SECRET", "secret")
+        action.invoke("", hit)
+    assert len(server.mails) == 1 and server.logins[-1] == [b"me", b"secret"]
+
+
+def test_a_mail_is_not_sent_in_the_clear_if_it_should_not(hit, messages):
+    with serving(MailServer()) as server:
+        mail_action(server, tls="starttls").invoke("", hit)
+        assert server.mails == []
+    assert messages.containing("STARTTLS extension not supported by server")
+
+
+def test_a_rule_name_cannot_smuggle_headers_into_a_mail(hit, messages):
+    with serving(MailServer()) as server:
+        mail_action(server).invoke("", Hit("R\nBcc: other@example.org", 1, "x"))
+    assert server.mails == [] and messages.containing("Action Email of rule")
+
+
+def test_an_sms_goes_through_a_webhook(hit, messages):
+    with serving(Service()) as service:
+        SMS("+4912345", webhook=service.url).invoke("", hit)
+        own = {"url": service.url, "template": {"body": "$message"}}
+        SMS("+4912345", webhook=own).invoke("", hit)
+    bodies = [json.loads(body) for _, _, body in service.posted]
+    assert bodies == [
+        {"to": "+4912345", "text": "SMDebugRule:Above fired. Too high."},
+        {"body": "Too high."},
+    ]
+
+
+def test_an_sms_goes_through_a_mail_gateway(hit):
+    with serving(MailServer()) as server:
+        gateway = {
+            "email_address": "4912345@sms.example.org",
+            "host": "127.0.0.1",
+            "port": server.server_address[1],
+            "tls": "none",
+        }
+        SMS("+4912345", gateway=gateway).invoke("", hit)
+    assert server.mails[0]["RCPT"].startswith("rcpt TO:<4912345@sms.example.org>")
+
+
+def test_an_sms_without_transport_is_logged(hit, messages):
+    SMS("+4912345").invoke("", hit)
+    assert messages.containing("needs a webhook or a gateway, and none is configured")
+    with pytest.raises(SMDebugError, match="not both"):
+        SMS("+1", webhook="http://a", gateway={})
+
+
+def test_nothing_of_actions_is_imported_with_the_package():
+    code = "import sys, smdebug; print([m for m in sys.modules if m.startswith('smdebug.rules')])"
+    assert recorded.run(code).strip() == "[]"
+    code = "import sys, smdebug.rules; print([m for m in sys.modules if m in ('botocore', 'ray')])"
+    assert recorded.run(code, **{"HOME": os.environ.get("HOME", "")}).strip() == "[]"
