@@ -36,10 +36,6 @@ def ray() -> Iterator[Any]:
     ray.shutdown()
 
 
-def process_number() -> int:
-    return os.getpid()
-
-
 def check(executor: Executor, runs: list[Any]) -> None:
     """The outcomes are those of this process, and come from others."""
     serial = run_rules(runs, RULES, SerialExecutor())
@@ -47,16 +43,12 @@ def check(executor: Executor, runs: list[Any]) -> None:
     assert run_rules(runs, RULES, executor) == serial
     assert run_rules(runs[::-1], RULES, executor) == serial
     assert run_rules(runs[0], RULES, executor) == run_rules(runs[0], RULES, SerialExecutor())
-    assert executor.submit(process_number).result() != os.getpid()
+    assert executor.submit(os.getpid).result() != os.getpid()
 
 
 def test_dask_gives_the_same_outcomes(dask, runs):
     check(dask_executor(dask), runs)
     check(dask_executor(), runs)  # the client of the program
-
-
-def test_dask_is_reached_by_the_address_of_its_scheduler(dask, runs):
-    check(dask_executor(dask.scheduler.address), runs)
 
 
 def test_dask_asks_again_for_runs_that_may_have_grown(dask):

@@ -29,8 +29,13 @@ class RayExecutor(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Starts the function on a worker."""
-        remote = self._ray.remote(fn)
+        remote = self._ray.remote(_call)
         if self._options:
             remote = remote.options(**self._options)
-        future: Future[Any] = remote.remote(*args, **kwargs).future()
+        future: Future[Any] = remote.remote(fn, args, kwargs).future()
         return future
+
+
+def _call(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Ray makes an actor of a class and nothing of a built-in function; of this, a task."""
+    return fn(*args, **kwargs)
