@@ -123,9 +123,10 @@ def test_trials_look_for_no_news_while_a_step_is_judged(out_dir, tmp_path):
     class Frozen(Rule):
         def set_required_tensors(self, step):
             self.req_tensors.add("w", [step])
+            writing.step(out_dir, 50, w=np.zeros(3, np.float32))
 
         def invoke_at_step(self, step):
-            writing.step(out_dir, 50 + step, w=np.zeros(3, np.float32))
+            writing.step(out_dir, 51, w=np.zeros(3, np.float32))
             found.append([t.dynamic_refresh for t in self.trials] + [trial.steps()[-1]])
             raise KeyError("in the rule")
 
@@ -283,21 +284,23 @@ def test_a_growing_run_is_followed_to_its_end(out_dir):
 def test_a_step_that_another_worker_may_still_save_is_waited_for(out_dir):
     for worker in ("worker_0", "worker_1"):
         writing.collections(out_dir, worker, num_workers=2)
-        writing.step(out_dir, 0, worker, w=np.zeros(1, np.float32))
-    writing.step(out_dir, 4, "worker_1", w=np.zeros(1, np.float32))
+        for step in (0, 10):
+            writing.step(out_dir, step, worker)
+    writing.step(out_dir, 20, "worker_1")
     trial = create_trial(out_dir)
     turn = threading.Event()
 
     class Following(Seen):
         def invoke_at_step(self, step):
             super().invoke_at_step(step)
-            turn.set()
+            if step == 10:
+                turn.set()
 
     def train():
         turn.wait()
-        for step, workers in ((2, (0, 1)), (4, (0,))):
+        for step, workers in ((15, (0, 1)), (20, (0,))):
             for worker in workers:
-                writing.step(out_dir, step, f"worker_{worker}", w=np.zeros(1, np.float32))
+                writing.step(out_dir, step, f"worker_{worker}")
         writing.end(out_dir)
 
     rule = Following(trial)
@@ -305,7 +308,7 @@ def test_a_step_that_another_worker_may_still_save_is_waited_for(out_dir):
     thread.start()
     invoked_until_the_end(rule)
     thread.join()
-    assert rule.judged == [0, 2, 4]
+    assert rule.judged == [0, 10, 15, 20]
 
 
 def test_a_trial_with_a_range_ends_with_its_range_though_the_job_runs(out_dir):
