@@ -67,8 +67,8 @@ class RunRecord:
             start_ticks=start_ticks(os.getpid()) or 0,
             uid=os.geteuid(),
             command=tuple(sys.orig_argv),
-            rank=int(os.environ.get("RANK", 0)) if rank is None else rank,
-            world_size=int(os.environ.get("WORLD_SIZE", 1)) if world_size is None else world_size,
+            rank=_from_launcher("RANK", 0) if rank is None else rank,
+            world_size=_from_launcher("WORLD_SIZE", 1) if world_size is None else world_size,
             started=time.time(),
         )
 
@@ -212,6 +212,13 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
     version = fields.get("version") if isinstance(fields, dict) else None
     return fields if isinstance(version, int) and 1 <= version <= _VERSION else None
+
+
+def _from_launcher(variable: str, default: int) -> int:
+    value = os.environ.get(variable, "").strip()
+    if value and not value.isdecimal():
+        raise SMDebugValueError(f"{variable} must be a number, not {value!r}.")
+    return int(value) if value else default
 
 
 def _boot_id() -> str:

@@ -90,6 +90,13 @@ def test_a_record_describes_this_process(tmp_path, monkeypatch):
     ]
 
 
+def test_a_rank_that_is_no_number_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANK", "first")
+    with pytest.raises(SMDebugValueError, match="RANK must be a number, not 'first'"):
+        run_control.announce(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "change",
     [
