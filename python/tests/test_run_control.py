@@ -11,7 +11,13 @@ import numpy as np
 import pytest
 import recorded
 from smdebug import Hook, SaveConfig, run_control
-from smdebug.exceptions import SMDebugValueError, TrainingStopRequested
+from smdebug.exceptions import (
+    NoMoreData,
+    RuleEvaluationConditionMet,
+    SMDebugValueError,
+    TrainingStopRequested,
+)
+from smdebug.rules import Rule, invoke_rule
 from smdebug.rules.action import StopTraining
 from smdebug.rules.hit import Hit
 from smdebug.trials import create_trial
@@ -193,6 +199,45 @@ def test_signals_come_at_once_if_nothing_else_is_wanted(train, hit_in, tmp_path)
     StopTraining(mode="signal", grace_s=LONG_SECS, kill_s=LONG_SECS).invoke("", hit_in("job"))
     assert end_of(process) == -signal.SIGTERM
     assert run_control.asked(tmp_path / "runs/job", "stop") is None
+
+
+RECORDED_TRAINING = """
+import sys
+import numpy as np
+from smdebug import Hook, SaveConfig, run_control
+from smdebug.exceptions import TrainingStopRequested
+record = run_control.announce(sys.argv[1])
+hook = Hook(sys.argv[1], save_all=True, save_config=SaveConfig(save_interval=3))
+try:
+    for step in range(10**9):
+        hook.step()
+        hook.save("w", np.full(2, step, np.float32))
+        hook.end_step()
+        run_control.raise_if_asked_to_stop(record, sys.argv[1])
+except TrainingStopRequested as stop:
+    hook.close()
+    print(stop.rule, stop.step)
+    sys.exit(42)
+"""
+
+
+def test_a_rule_watches_a_recording_run_and_stops_it(out_dir):
+    class Above(Rule):
+        def invoke_at_step(self, step):
+            return self.base_trial.tensor("w").value(step)[0] > 30
+
+    process = recorded.start(RECORDED_TRAINING, out_dir)
+    try:
+        trial = create_trial(out_dir)
+        with pytest.raises(RuleEvaluationConditionMet, match="Above at step 33"):
+            invoke_rule(Above(trial, StopTraining(grace_s=LONG_SECS)), raise_eval_cond=True)
+        assert end_of(process) == 42
+        assert process.stdout.read().split() == ["Above", "33"]
+    finally:
+        process.kill()
+        process.communicate()
+    with pytest.raises(NoMoreData):
+        invoke_rule(Above(trial))
 
 
 def test_a_cooperative_stop_sends_no_signal(train, hit_in, tmp_path, messages):

@@ -76,7 +76,8 @@ def run_rules(
     its end. After a hit a rule goes on, or with `on_fire="stop"` ends. Without an executor the tasks
     run in new processes, as many as there are processors; then rules must be importable.
     """
-    places = sorted({_place(run) for run in _several(runs, (str, os.PathLike, Trial))}, key=_key)
+    asked = [_place(run) for run in _several(runs, (str, os.PathLike, Trial))]
+    places = [place for _, place in sorted({_key(place): place for place in asked}.items())]
     sources = list(_several(rules, (Mapping, tuple)))
     for source in sources:
         _name_of(source)
@@ -190,17 +191,10 @@ def _name_of(source: Any) -> str:
 def _place(run: Any) -> _Place:
     if isinstance(run, Trial):
         options = {"range_steps": run.range_steps, "check": run.check, "cache": run.cache}
-        return _Place(run.path, run.name, _Frozen(options))
+        return _Place(run.path, run.name, options)
     if not isinstance(run, str | os.PathLike):
         raise SMDebugTypeError(f"A run is a path or a trial, not {run!r}.")
-    return _Place(os.fspath(run), None, _Frozen())
-
-
-class _Frozen(dict[str, Any]):
-    """Settings that can be members of a set."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(tuple(sorted((key, str(value)) for key, value in self.items())))
+    return _Place(os.fspath(run), None, {})
 
 
 def _key(place: _Place) -> tuple[str, str, str]:
