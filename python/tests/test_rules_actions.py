@@ -9,6 +9,7 @@ import hmac
 import http.server
 import json
 import os
+import signal
 import socketserver
 import sys
 import threading
@@ -304,6 +305,14 @@ def test_requests_are_left_in_the_run(hit, messages):
 # --- programs
 
 
+@pytest.fixture
+def default_sigpipe():
+    """As in programs that set it so, such as those of the command line."""
+    before = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGPIPE, before)
+
+
 def test_a_program_gets_the_hit(hit, tmp_path):
     code = (
         "import json, os, sys;"
@@ -319,6 +328,24 @@ def test_a_program_gets_the_hit(hit, tmp_path):
     assert arguments == ["$HOME; rm *"]  # no shell
 
 
+def test_a_peer_that_goes_away_ends_the_action_only(hit, messages, default_sigpipe):
+    class Writing(Counted):
+        def perform(self, hit):
+            read, write = os.pipe()
+            os.close(read)
+            with os.fdopen(write, "wb", buffering=0) as pipe:
+                pipe.write(b"x")
+
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    Writing().invoke("", hit)
+    assert messages.containing("BrokenPipeError")
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    # The program of a command is not told to ignore it.
+    code = "import signal; print(signal.pthread_sigmask(signal.SIG_BLOCK, []))"
+    Command([sys.executable, "-c", code]).invoke("", hit)
+    assert messages.containing("exited with 0. set()")
+
+
 def test_the_end_of_a_program_is_logged(hit, messages):
     Command([sys.executable, "-c", "print('well done')"]).invoke("", hit)
     assert messages.containing("exited with 0. well done")
@@ -328,7 +355,7 @@ def test_the_end_of_a_program_is_logged(hit, messages):
     assert messages.containing("FileNotFoundError")
 
 
-def test_a_program_that_does_not_read_is_no_failure(hit, messages):
+def test_a_program_that_does_not_read_is_no_failure(hit, messages, default_sigpipe):
     large = Hit(**{**vars(hit), "message": "x" * 1_000_000})
     Command(["true"]).invoke("", large)
     assert messages.containing("true exited with 0.")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import os
+import signal
 import time
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from smdebug import run_control
@@ -64,7 +67,8 @@ class Action(abc.ABC):
             logger.info(f"Action {name} of rule {hit.rule} does not act: {reason}")
             return
         try:
-            done = f"It would {self.intent(hit)}." if self.dry_run else self.perform(hit)
+            with broken_pipes_as_errors():
+                done = f"It would {self.intent(hit)}." if self.dry_run else self.perform(hit)
         except ActionFailed as error:
             logger.error(f"Action {name} of rule {hit.rule} failed: {error}")
         except Exception as error:  # a failing action must not hide the hit
@@ -91,6 +95,18 @@ class Action(abc.ABC):
         if not self.any_host and hit.path and is_of_another_host(hit.path):
             return f"the run is not known to be of this host, and any_host is not set: {hit.path}"
         return ""
+
+
+@contextlib.contextmanager
+def broken_pipes_as_errors() -> Iterator[None]:
+    """A peer that goes away is an error in this thread, even where SIGPIPE ends the program."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+    try:
+        yield
+    finally:
+        if signal.SIGPIPE not in before:
+            signal.sigtimedwait({signal.SIGPIPE}, 0)  # one that came is not delivered later
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def is_of_another_host(path: str) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,18 +47,24 @@ class Command(Action):
             "SMDEBUG_MESSAGE": hit.message.replace("\0", " ")[:_LONGEST_VARIABLE],
             "SMDEBUG_RUN": hit.run,
         }
-        process = subprocess.Popen(
-            self.argv,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            text=True,
-            errors="replace",
-        )
+        # A file, not a pipe: a program that does not read must not raise SIGPIPE in ours.
+        with tempfile.TemporaryFile() as record:
+            record.write(hit.to_json().encode() + b"\n")
+            record.seek(0)
+            # The program starts with the signals that programs are used to.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGPIPE})
+            process = subprocess.Popen(
+                self.argv,
+                env=environment,
+                stdin=record,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+                errors="replace",
+            )
         try:
-            output, _ = process.communicate(hit.to_json() + "\n", timeout=self.timeout_s)
+            output, _ = process.communicate(timeout=self.timeout_s)
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
