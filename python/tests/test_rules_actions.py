@@ -189,6 +189,8 @@ def test_any_exception_of_an_action_is_logged(hit, messages):
 
     Broken().invoke("", hit)
     assert messages.containing("ZeroDivisionError: division by zero")
+    Counted().invoke("", Hit("R", 1, severity="fatal"))
+    assert messages.containing("one of info, warning, error, critical, not 'fatal'")
 
 
 def test_a_cooldown_holds_an_action_back(hit):

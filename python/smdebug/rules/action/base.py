@@ -62,11 +62,11 @@ class Action(abc.ABC):
         """Acts, unless its options forbid it. Logs what happened and raises nothing."""
         hit = Hit(self.rule_name, -1, message) if hit is None else hit
         name, logger = type(self).__name__, get_logger()
-        reason = self._reason_not_to_act(hit)
-        if reason:
-            logger.info(f"Action {name} of rule {hit.rule} does not act: {reason}")
-            return
         try:
+            reason = self._reason_not_to_act(hit)
+            if reason:
+                logger.info(f"Action {name} of rule {hit.rule} does not act: {reason}")
+                return
             with broken_pipes_as_errors():
                 done = f"It would {self.intent(hit)}." if self.dry_run else self.perform(hit)
         except ActionFailed as error:
@@ -84,7 +84,7 @@ class Action(abc.ABC):
         self._last_fire_secs = self._now_secs()
 
     def _reason_not_to_act(self, hit: Hit) -> str:
-        if SEVERITIES.index(hit.severity) < SEVERITIES.index(self.min_severity):
+        if SEVERITIES.index(severity_argument(hit.severity)) < SEVERITIES.index(self.min_severity):
             return f"the severity {hit.severity} is below {self.min_severity}."
         if self.max_fires and self._fires >= self.max_fires:
             return f"it has acted {self._fires} times, which is the limit."
