@@ -202,7 +202,7 @@ def test_signals_come_at_once_if_nothing_else_is_wanted(train, hit_in, tmp_path)
 
 
 RECORDED_TRAINING = """
-import sys
+import sys, time
 import numpy as np
 from smdebug import Hook, SaveConfig, run_control
 from smdebug.exceptions import TrainingStopRequested
@@ -213,6 +213,7 @@ try:
         hook.step()
         hook.save("w", np.full(2, step, np.float32))
         hook.end_step()
+        time.sleep(0.005)  # as if it trained
         run_control.raise_if_asked_to_stop(record, sys.argv[1])
 except TrainingStopRequested as stop:
     hook.close()
@@ -237,7 +238,7 @@ def test_a_rule_watches_a_recording_run_and_stops_it(out_dir):
         process.kill()
         process.communicate()
     with pytest.raises(NoMoreData):
-        invoke_rule(Above(trial))
+        trial.wait_for_steps([10**9])
 
 
 def test_a_cooperative_stop_sends_no_signal(train, hit_in, tmp_path, messages):
