@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from faults.catalogue import FAULTS
 from faults.clean import VARIANTS, Variant
-from faults.fault import FAULTS, Fault, Form
+from faults.fault import Fault, Form
 from faults.injection import Injection
 from faults.settings import TRAINERS, Settings, settings_of
 from faults.training import Training

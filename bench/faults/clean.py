@@ -36,7 +36,9 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     Variant("zero residual gains", ("mlp", "transformer"), {"residual_start": 0.0, "depth": 3}),
     Variant("warm-up", ("mlp", "regressor", "cnn", "lstm"), {"schedule": "warmup"}),
-    Variant("cosine to zero", ("mlp", "regressor", "cnn", "lstm", "transformer"), {"schedule": "cosine"}),
+    Variant(
+        "cosine to zero", ("mlp", "regressor", "cnn", "lstm", "transformer"), {"schedule": "cosine"}
+    ),
     Variant(
         "converged plateau",
         ("mlp", "circles", "regressor", "lstm"),

@@ -65,9 +65,7 @@ class Evidence:
     ) -> Array:
         """A statistic at every training step."""
         spelled = f"abs_{reduction}" if absolute else reduction
-        return self.trial.matrix(
-            spelled, tensors=[name], mode=self.mode, worker=worker
-        ).values[0]
+        return self.trial.matrix(spelled, tensors=[name], mode=self.mode, worker=worker).values[0]
 
     def raw_steps(self, name: str) -> list[int]:
         """Steps of TRAIN at which a tensor was saved whole."""
@@ -84,7 +82,7 @@ class Evidence:
 
     @functools.cached_property
     def weights(self) -> list[str]:
-        return [n for n in self.names_like(r"^(?!gradient|optimizer|reduced).*weight")]
+        return self.names_like(r"^(?!gradient|optimizer|reduced).*weight")
 
     def validation_classes(self) -> tuple[Array, Array]:
         """Labels and predicted classes of the last validation."""

@@ -59,7 +59,9 @@ TRAINERS: dict[str, Settings] = {
     "cnn": Settings(
         "images", batch=24, lr=0.02, train_samples=2880, width=6, raw_interval=20, input_interval=5
     ),
-    "lstm": Settings("sequences", batch=32, optimizer="adam", lr=0.01, width=16, train_samples=4096),
+    "lstm": Settings(
+        "sequences", batch=32, optimizer="adam", lr=0.01, width=16, train_samples=4096
+    ),
     "transformer": Settings(
         "grammar",
         steps=200,

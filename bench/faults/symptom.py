@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from smdebug import modes
 
+from faults.catalogue import PAUSE_SECS
 from faults.evidence import Evidence
-from faults.fault import PAUSE_SECS
 
 
 def diverged(run: Evidence, twin: Evidence) -> bool:
@@ -207,7 +207,9 @@ def ranks_part(run: Evidence, twin: Evidence) -> bool:
 
 
 def same_gradients(run: Evidence, twin: Evidence) -> bool:
-    return not _ranks_differ(run, "gradient/").any() and bool(_ranks_differ(twin, "gradient/").all())
+    return not _ranks_differ(run, "gradient/").any() and bool(
+        _ranks_differ(twin, "gradient/").all()
+    )
 
 
 def collapsed(run: Evidence, twin: Evidence) -> bool:
@@ -256,7 +258,7 @@ def deep(run: Evidence, twin: Evidence) -> bool:
 
 def large_epsilon(run: Evidence, twin: Evidence) -> bool:
     """Most denominators are next to nothing beside epsilon, and learning is slower."""
-    states = [n for n in run.names_like("^optimizer/exp_avg_sq/.*weight")]
+    states = run.names_like("^optimizer/exp_avg_sq/.*weight")
     small = [
         np.mean(np.sqrt(run.value(n, run.raw_steps(n)[-1])) < 10 * run.case.settings.eps)
         for n in states

@@ -7,6 +7,7 @@ their turns, and their gradients are averaged as an all-reduce would do it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -52,11 +53,12 @@ class Training:
             return Adam(self.settings.eps, self.settings.decay)
         return Sgd(self.settings.momentum, self.settings.decay)
 
-    def run(self, out_dir: Path) -> dict[str, object]:
+    def run(
+        self, out_dir: Path, make_recorder: Callable[..., Recorder] = Recorder
+    ) -> dict[str, object]:
         """Trains and records; gives what is known about the run without reading it."""
-        recorders = [
-            Recorder(out_dir, self.settings, rank) for rank in range(self.settings.ranks)
-        ]
+        ranks = range(self.settings.ranks)
+        recorders = [make_recorder(out_dir, self.settings, rank) for rank in ranks]
         pace = Pace()
         with np.errstate(all="ignore"):
             for step in range(self.settings.steps):
@@ -162,7 +164,10 @@ class Training:
         for layer in model.layers:
             recorder.tensors(layer.taps.items())
         recorder.tensors(
-            [(f"{self.loss_name}_input_0", shown), (f"{self.loss_name}_output_0", np.float32(value))]
+            [
+                (f"{self.loss_name}_input_0", shown),
+                (f"{self.loss_name}_output_0", np.float32(value)),
+            ]
         )
         recorder.tensors((f"gradient/{n}", g) for n, g in reversed(local.items()))
         if self.settings.ranks > 1:
@@ -200,4 +205,3 @@ class Training:
                 recorder.tensors([(f"{self.loss_name}_output_0", np.float32(value))])
                 if self.data.classes > 1:
                     recorder.outcome(y[part], outputs)
-

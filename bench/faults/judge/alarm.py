@@ -1,0 +1,22 @@
+"""An alarm: what a detector says about a run. Plain value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One finding; those of a run are ordered, the one that matters most first."""
+
+    rule: str
+    # "info" is a report; the others are alarms.
+    severity: str
+    # Global step of the first hit.
+    first_step: int
+    tensors: tuple[str, ...] = ()
+    workers: tuple[str, ...] = ()
+
+    @property
+    def is_report(self) -> bool:
+        return self.severity == "info"
