@@ -46,6 +46,7 @@ def uneven_scale(run: Evidence, twin: Evidence) -> bool:
 
 
 def vanishing(run: Evidence, twin: Evidence) -> bool:
+    """The first layer's gradients are next to nothing beside the last one's."""
     first = run.series("gradient/layers.0.fc.weight", "mean", absolute=True)
     last = run.series("gradient/head.weight", "mean", absolute=True)
     return bool(np.median(first / last) < 1e-3)
@@ -54,7 +55,7 @@ def vanishing(run: Evidence, twin: Evidence) -> bool:
 def saturated(run: Evidence, twin: Evidence) -> bool:
     names = run.names_like("tanh_input_0$")
     shares = [np.mean(np.abs(run.value(n, 0)) > 9.4999) for n in names]
-    return max(shares) > 0.6
+    return max(shares, default=0) > 0.6
 
 
 def dead_units(run: Evidence, twin: Evidence) -> bool:
