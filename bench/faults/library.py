@@ -21,7 +21,7 @@ from pathlib import Path
 import smdebug
 
 from faults import symptom
-from faults.case import Case, plain_case, record
+from faults.case import Case, Truth, plain_case, record
 from faults.evidence import Evidence
 
 HERE = Path(__file__).resolve().parent
@@ -71,6 +71,10 @@ class Library:
         if not (folder / VERDICT).exists():
             self._record(case, folder)
         return Evidence(case, folder)
+
+    def truth(self, case: Case) -> Truth:
+        """What is known of a recorded run."""
+        return Truth.read(self.folder(case))
 
     def is_real(self, case: Case) -> bool:
         """Whether the fault shows in the run, or the healthy run is healthy."""

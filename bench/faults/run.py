@@ -11,11 +11,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from faults.case import Case, clean_cases, faulty_cases
-from faults.judge import cost, report
-from faults.judge.baselines import BASELINES
+from faults.judge import baselines, cost, report
+from faults.judge.alarm import Alarm
 from faults.judge.engine import QUESTIONS, Engine
 from faults.judge.score import Score, score
 from faults.judge.verdict import Verdict, judge
@@ -58,13 +59,17 @@ def judge_all(
     cases: list[Case], library: Library, program: Path, processes: int
 ) -> tuple[dict[str, list[Verdict]], list[str]]:
     """Verdicts by detector, and remarks about what could not be done."""
-    evidence = {case.key: library.evidence(case) for case in cases}
+    truths = [library.truth(case) for case in cases]
     verdicts: dict[str, list[Verdict]] = {}
-    for name, baseline in BASELINES.items():
+
+    def add(name: str, alarms: Iterable[list[Alarm]], names_causes: bool) -> None:
         verdicts[name] = [
-            judge(case, evidence[case.key].truth, baseline(evidence[case.key]), names_causes=False)
-            for case in cases
+            judge(case, truth, some, names_causes)
+            for case, truth, some in zip(cases, truths, alarms, strict=True)
         ]
+
+    for name, alarms in baselines.alarms_of(cases, library).items():
+        add(name, alarms, names_causes=False)
     engine = Engine(program, library.root / "answers")
     reason = engine.probe(library.run(cases[0]))
     if reason:
@@ -73,10 +78,7 @@ def judge_all(
     runs = [library.run(case) for case in cases]
     for question in QUESTIONS:
         answers = engine.ask(question, runs, processes)
-        verdicts[question.name] = [
-            judge(case, evidence[case.key].truth, answers.alarms[run], names_causes=True)
-            for case, run in zip(cases, runs, strict=True)
-        ]
+        add(question.name, (answers.alarms[run] for run in runs), names_causes=True)
         if answers.asked:
             per_run = 1000 * answers.seconds / answers.asked
             remarks.append(f"'{question.name}' took {per_run:.0f} ms per run.")

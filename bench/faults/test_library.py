@@ -7,6 +7,7 @@ from pathlib import Path
 
 from faults.case import Case, faulty_cases, plain_case
 from faults.fault import Fault
+from faults.injection import Ascend
 from faults.library import Library
 
 
@@ -41,7 +42,8 @@ def test_other_settings_faults_and_seeds_have_other_runs(tmp_path: Path) -> None
     onset = replace(case, form=replace(case.form, onset=51))
     settings = replace(case, form=replace(case.form, settings={"lr": 0.06}))
     injected = replace(case, form=replace(case.form, injection=faulty(8, "mlp").form.injection))
-    cases = [case, onset, settings, injected, replace(case, seed=3)]
+    later = replace(case, form=replace(case.form, injection=lambda: Ascend(51)))
+    cases = [case, onset, settings, injected, later, replace(case, seed=3)]
     assert len({shelf.folder(one).name for one in cases}) == len(cases)
 
 

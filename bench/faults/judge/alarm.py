@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -20,3 +21,9 @@ class Alarm:
     @property
     def is_report(self) -> bool:
         return self.severity == "info"
+
+    @staticmethod
+    def from_json(document: dict[str, Any]) -> Alarm:
+        """The inverse of `dataclasses.asdict`, through JSON."""
+        lists = {name: tuple(document[name]) for name in ("tensors", "workers")}
+        return Alarm(**{**document, **lists})

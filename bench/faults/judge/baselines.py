@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from faults.case import Case
 from faults.evidence import Evidence
 from faults.judge.alarm import Alarm
+from faults.library import Library
 
 Baseline = Callable[[Evidence], list[Alarm]]
 
@@ -53,3 +60,26 @@ BASELINES: dict[str, Baseline] = {
     "early stopping": early_stopping,
     "z-score on the loss": loss_deviation,
 }
+
+
+def alarms_of(cases: list[Case], library: Library) -> dict[str, list[list[Alarm]]]:
+    """By baseline, the alarms of each case. They are kept beside the runs."""
+    code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    store = library.root / "answers" / f"baselines-{code}.json"
+    known: dict[str, Any] = json.loads(store.read_text()) if store.exists() else {}
+    missing = [case for case in cases if library.folder(case).name not in known]
+    for case in missing:
+        run = library.evidence(case)
+        known[library.folder(case).name] = {
+            name: [asdict(alarm) for alarm in baseline(run)] for name, baseline in BASELINES.items()
+        }
+    if missing:
+        store.parent.mkdir(parents=True, exist_ok=True)
+        store.write_text(json.dumps(known))
+    return {
+        name: [
+            [Alarm.from_json(alarm) for alarm in known[library.folder(case).name][name]]
+            for case in cases
+        ]
+        for name in BASELINES
+    }

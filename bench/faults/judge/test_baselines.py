@@ -5,9 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
-from faults.case import Truth
+from faults.case import Case, Truth, faulty_cases
+from faults.judge import baselines
+from faults.judge.alarm import Alarm
 from faults.judge.baselines import early_stopping, loss_deviation, nan_stop
+from faults.library import Library
 
 
 def run_with(loss: object, validation: object = ()) -> SimpleNamespace:
@@ -49,3 +53,18 @@ def test_deviation_needs_a_loss_far_above_its_recent_mean() -> None:
     assert steps(loss_deviation(run_with(loss))) == [70]
     loss[70] = np.nan
     assert steps(loss_deviation(run_with(loss))) == [70]
+
+
+def test_alarms_of_recorded_runs_are_computed_once(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [c for c in faulty_cases(1) if c.fault and c.fault.number == 22 and c.trainer == "mlp"]
+    library.evidence(cases[0])
+    first = baselines.alarms_of(cases, library)
+    assert steps_of_train(first["NaN-only stop"][0], library, cases[0]) == [100]
+    monkeypatch.setattr(baselines, "BASELINES", {"NaN-only stop": None})
+    assert baselines.alarms_of(cases, library) == {"NaN-only stop": first["NaN-only stop"]}
+
+
+def steps_of_train(alarms: list[Alarm], library: Library, case: Case) -> list[int]:
+    return [library.truth(case).train_step(alarm.first_step) for alarm in alarms]

@@ -55,6 +55,11 @@ def test_places_count_only_where_there_is_one() -> None:
     assert found.right_rank is None
 
 
+def test_without_tuning_seeds_nothing_is_said_about_the_bar() -> None:
+    found = score([Verdict(faulty(8), detected_at=60, rules=["Good"])], [])
+    assert found.recall_at_bar is None
+
+
 def test_silent_faults_must_be_named_within_one_save_interval() -> None:
     in_time = Verdict(faulty(19), detected_at=10, named_at=10)
     late = Verdict(faulty(20), detected_at=11, named_at=11)
