@@ -15,6 +15,8 @@ ASCENT, DEATH, MIDDLE = 50, 60, 100
 PAUSE_SECS = 0.5
 # Families whose faults leave the loss curve as it is, or nearly so.
 SILENT_NUMBERS = (19, 20, 21, 26, 27, 28, 33)
+# Steps that a fault takes from its onset until it strikes, by number; findings until then are in time.
+DEVELOPS_FOR = {23: 100}
 
 _NAN = ("ExplodingTensor", "NanProvenance")
 _STUCK = ("LossNotDecreasing", "SlowConvergence", "PersistentHighLoss")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,7 +11,7 @@ from faults.library import Library
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     """A library that is filled as tests ask for runs."""
     before = dict(os.environ)
     os.environ.update(SMDEBUG_STRICT="1", SMDEBUG_TRAINING_END_DELAY_REFRESH="0")

@@ -36,7 +36,6 @@ class Question:
     name: str
     originals_only: bool
     parameters: tuple[str, ...] = ()
-    is_compat: bool = False
 
 
 # What the documentation of the original gives to rules that demand a selector.
@@ -55,7 +54,7 @@ TUNED: tuple[str, ...] = (
 )
 
 QUESTIONS = (
-    Question("21 rules, original defaults", True, (*SELECTORS, *COMPAT), is_compat=True),
+    Question("21 rules, original defaults", True, (*SELECTORS, *COMPAT)),
     Question("all rules", True, TUNED),
     Question("all rules + new detectors", False, TUNED),
 )

@@ -49,6 +49,13 @@ def test_wrong_layer_and_late_step_are_told() -> None:
     assert found.is_step_right is False
 
 
+def test_step_is_judged_where_the_fault_has_one() -> None:
+    assert verdict(faulty(13, "mlp"), alarm("LossNotDecreasing", 0)).is_step_right is None
+    # Half precision overflows long after the growth began.
+    overflow = alarm("ExplodingTensor", 150, "layers.1.relu_output_0")
+    assert verdict(faulty(23, "mlp"), overflow).is_step_right is True
+
+
 def test_alarm_before_the_onset_is_false_and_detects_nothing() -> None:
     found = verdict(faulty(8, "mlp"), alarm("DeadRelu", 59))
     assert found.false_alarms == ["DeadRelu"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from faults.case import Case, Truth
+from faults.catalogue import DEVELOPS_FOR
 from faults.judge import findings
 from faults.judge.alarm import Alarm
 
@@ -77,7 +78,7 @@ def judge(case: Case, truth: Truth, alarms: list[Alarm], names_causes: bool) -> 
 def _localise(verdict: Verdict, truth: Truth, finding: Alarm) -> None:
     """Judges the place that the best right finding names: its first tensor, its workers, its step."""
     case = verdict.case
-    assert case.form is not None
+    assert case.fault is not None and case.form is not None
     if case.form.tensor:
         verdict.is_tensor_right = bool(finding.tensors) and case.form.tensor in finding.tensors[0]
     if case.form.rank >= 0:
@@ -87,5 +88,8 @@ def _localise(verdict: Verdict, truth: Truth, finding: Alarm) -> None:
         verdict.is_rank_right = guilty in named and (
             len(named) < case.settings.ranks or case.settings.ranks == 2
         )
-    late = truth.train_step(finding.first_step) - case.form.onset
-    verdict.is_step_right = 0 <= late <= case.settings.raw_interval
+    # What is wrong from the start has no step to be found.
+    if case.form.onset > 0:
+        late = truth.train_step(finding.first_step) - case.form.onset
+        allowed = case.settings.raw_interval + DEVELOPS_FOR.get(case.fault.number, 0)
+        verdict.is_step_right = 0 <= late <= allowed
