@@ -10,7 +10,7 @@ import pytest
 from faults.library import Library
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     """A library that is filled as tests ask for runs."""
     before = dict(os.environ)
