@@ -75,6 +75,8 @@ def judge_all(
     if reason:
         return verdicts, [f"Rows of the rule engine are missing. {reason}"]
     remarks = [f"The engine knows {len(engine.rules)} rules: {', '.join(sorted(engine.rules))}."]
+    if engine.lacking:
+        remarks.append(f"It lacks these rules of the original: {', '.join(engine.lacking)}.")
     runs = [library.run(case) for case in cases]
     for question in QUESTIONS:
         answers = engine.ask(question, runs, processes)
@@ -140,6 +142,9 @@ def main() -> int:
     last = list(verdicts)[-1]
     told = [v for v in verdicts[last] if not v.case.is_tuning] or verdicts[last]
     print(report.missed_list(last, told), end="\n\n")
+    tuned = [v for v in verdicts[last] if v.case.is_tuning]
+    if tuned:
+        print(report.rule_table(f"Rules of '{last}' on the tuning seeds", tuned), end="\n\n")
     if costs:
         print(report.cost_table(costs), end="\n\n")
     print("\n".join(remarks))

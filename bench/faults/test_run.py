@@ -67,6 +67,17 @@ def test_what_goes_wrong_is_listed() -> None:
     assert lines[3].endswith("clean plain / mlp: 1 of 1 seed: DeadRelu")
 
 
+def test_rules_are_counted_by_what_they_did() -> None:
+    case = faulty_cases(0)[0]
+    verdicts = [
+        Verdict(case, detected_at=5, rules=["A", "B"], right_rules=["A"]),
+        Verdict(case, detected_at=5, rules=["A"], right_rules=["A"]),
+        Verdict(plain_case("mlp", 0), false_alarms=["B"]),
+    ]
+    lines = report.rule_table("Rules", verdicts).splitlines()
+    assert [line.split() for line in lines[2:]] == [["A", "2", "2", "0"], ["B", "1", "0", "1"]]
+
+
 def test_bench_runs_from_end_to_end(tmp_path: Path) -> None:
     """Two faults that baselines see, two seeds, no engine; the second call records nothing."""
     bench = Path(run.__file__).parents[1]

@@ -93,6 +93,12 @@ class Engine:
     def rules(self) -> set[str]:
         return self._rules
 
+    @property
+    def lacking(self) -> list[str]:
+        """Rules of the original that the engine does not know."""
+        known = {findings.plain(rule) for rule in self._rules}
+        return [rule for rule in ORIGINAL_RULES if findings.plain(rule) not in known]
+
     def ask(self, question: Question, runs: list[Path], processes: int) -> Answers:
         arguments = self._arguments(question)
         store = self._cache / f"{self._hash(arguments)}.json"

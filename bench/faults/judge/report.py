@@ -59,6 +59,24 @@ def family_table(scores: dict[str, Score]) -> str:
     return "\n".join(["Recall by family", *_table(["family", *scores], rows)])
 
 
+def rule_table(title: str, verdicts: list[Verdict]) -> str:
+    """For each rule: faulty runs in which it alarmed and was right, and healthy runs in which it alarmed."""
+    faulty = [v for v in verdicts if v.case.fault is not None]
+    clean = [v for v in verdicts if v.case.fault is None]
+    names = {r for v in faulty for r in v.rules} | {r for v in clean for r in v.false_alarms}
+    rows = [
+        [
+            name,
+            str(sum(name in v.rules for v in faulty)),
+            str(sum(name in v.right_rules for v in faulty)),
+            str(sum(name in v.false_alarms for v in clean)),
+        ]
+        for name in sorted(names)
+    ]
+    header = ["rule", f"of {len(faulty)} faulty", "right", f"of {len(clean)} healthy"]
+    return "\n".join([title, *_table(header, rows)])
+
+
 def cost_table(costs: list[Cost]) -> str:
     rows = [
         [c.trainer, f"{c.step_micros:.0f}", f"{c.recording_micros:.0f}", f"{c.bytes_per_step:.0f}"]

@@ -61,6 +61,8 @@ def engine_of(fake: Fake) -> Engine:
 def test_findings_become_alarms(fake: Fake) -> None:
     engine = engine_of(fake)
     assert engine.rules == {"DeadRelu", "Overfit", "LossSpike", "Confusion"}
+    assert "AllZero" in engine.lacking
+    assert "DeadRelu" not in engine.lacking
     answers = engine.ask(Question("all", False), [Path("/runs/a"), Path("/runs/b")], 2)
     expected = Alarm("DeadRelu", "warning", 7, ("relu_output_0",), ("worker_0",))
     assert answers.alarms == {Path("/runs/a"): [expected], Path("/runs/b"): [expected]}

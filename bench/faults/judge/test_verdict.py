@@ -75,6 +75,7 @@ def test_diagnosis_is_the_first_finding_and_latency_that_of_the_right_one() -> N
     assert not found.is_diagnosed
     assert (found.detected_at, found.latency) == (60, 0)
     assert found.rules == ["Overfit", "DeadRelu"]
+    assert found.right_rules == ["DeadRelu"]
 
 
 def test_reports_do_not_detect_except_where_a_report_is_due() -> None:

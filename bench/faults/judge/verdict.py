@@ -20,8 +20,9 @@ class Verdict:
     # The first alarm of any rule since the onset, and of a rule that names the fault rightly.
     detected_at: int | None = None
     named_at: int | None = None
-    # The rules that alarmed since the onset.
+    # The rules that alarmed since the onset, and those of them that are right about the fault.
     rules: list[str] = field(default_factory=list)
+    right_rules: list[str] = field(default_factory=list)
     is_diagnosed: bool = False
     # None: there is nothing of the kind to find, or no right finding to look at.
     is_tensor_right: bool | None = None
@@ -66,6 +67,7 @@ def judge(case: Case, truth: Truth, alarms: list[Alarm], names_causes: bool) -> 
         return verdict
     right = [a for a in timely if not names_causes or findings.plain(a.rule) in expected]
     verdict.rules = [alarm.rule for alarm in timely]
+    verdict.right_rules = [alarm.rule for alarm in right]
     verdict.detected_at = min(truth.train_step(a.first_step) for a in timely)
     verdict.is_diagnosed = names_causes and timely[0] in right
     if right:
