@@ -184,6 +184,10 @@ class HalfOverflow(Injection):
     rescale: str
     onset: int
     growth: float = 1.12
+    loss_scale: float = 1024.0
+
+    def start(self, run: Training) -> None:
+        run.loss_scale = self.loss_scale
 
     def before(self, run: Training, step: int) -> None:
         factor = self.growth ** max(0, step - self.onset + 1)

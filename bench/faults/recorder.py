@@ -11,7 +11,7 @@
 | `CrossEntropyLoss_output_0` | `losses` | every step, TRAIN and EVAL |
 | `CrossEntropyLoss_input_0` | `activations` | what the loss saw of the model |
 | `labels`, `predictions` | `labels`, `predictions` | class numbers, whole, every fifth step and in EVAL |
-| `scalar/lr`, `scalar/gradient_norm`, `scalar/accuracy`, … | `scalars` | every step |
+| `scalar/lr`, `scalar/gradient_norm`, `scalar/accuracy`, `scalar/loss_scale`, … | `scalars` | every step |
 """
 
 from __future__ import annotations

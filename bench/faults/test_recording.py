@@ -9,7 +9,7 @@ import pytest
 import smdebug
 from smdebug import modes
 
-from faults.case import plain_case, record
+from faults.case import faulty_cases, plain_case, record
 from faults.library import Library
 from faults.recorder import STATISTICS
 
@@ -89,3 +89,28 @@ def test_truth_maps_global_steps_to_training_steps(library: Library) -> None:
     truth = library.evidence(plain_case("mlp", 1)).truth
     # Validation takes eight global steps after each twenty of training.
     assert [truth.train_step(s) for s in (0, 19, 20, 27, 28)] == [0, 19, 19, 19, 20]
+
+
+def test_half_precision_shows_its_type_and_its_loss_scale(library: Library) -> None:
+    cases = [c for c in faulty_cases(1) if c.fault and c.fault.number == 23]
+    run = library.evidence(next(c for c in cases if c.trainer == "mlp"))
+    assert run.value("layers.1.relu_output_0", 0).dtype == np.float16
+    assert set(run.scalar("loss_scale")) == {1024.0}
+    # A power of two leaves the gradients as they are.
+    twin = library.evidence(plain_case("mlp", 1))
+    assert run.loss[0] == pytest.approx(twin.loss[0], rel=1e-3)
+    assert run.scalar("gradient_norm")[0] == pytest.approx(
+        twin.scalar("gradient_norm")[0], rel=1e-2
+    )
+
+
+def test_weights_in_bfloat16_are_recorded_as_they_are(library: Library) -> None:
+    cases = [c for c in faulty_cases(1) if c.fault and c.fault.number == 24]
+    run = library.evidence(next(c for c in cases if c.trainer == "mlp"))
+    twin = library.evidence(plain_case("mlp", 1))
+
+    def has_low_bits(weight: np.ndarray) -> bool:
+        return bool((weight.view(np.uint32) & 0xFFFF).any())
+
+    assert not has_low_bits(run.value("head.weight", 200))
+    assert has_low_bits(twin.value("head.weight", 200))

@@ -17,7 +17,7 @@ from faults import loss as losses
 from faults.data import make_data
 from faults.injection import Grads, Injection, clipped, norm_of
 from faults.layer import Array
-from faults.model import make_model
+from faults.model import Model, make_model
 from faults.optimizer import Adam, Optimizer, Sgd
 from faults.pace import Pace
 from faults.recorder import Recorder
@@ -43,6 +43,8 @@ class Training:
         # What the optimizers change; a fault may let it be something else than the model's own.
         self.updated = [model.params for model in self.models]
         self.weight_type = ""
+        # Trainings in half precision scale the loss for the backward pass; 0: no scaling.
+        self.loss_scale = 0.0
         self.lr = settings.lr
         self._order = np.zeros(0, np.int64)
         self.loss_function, self.loss_name = losses.LOSSES[settings.loss]
@@ -81,7 +83,7 @@ class Training:
             x, y = self.injection.batch(self, step, rank, x, y)
             outputs = model.forward(x)
             value, upstream, shown = self.loss_of(outputs, y)
-            local.append(self._trainable(model.backward(upstream)))
+            local.append(self._trainable(self._gradients(model, upstream)))
             seen.append((x, y, outputs, value, shown))
         reduced = self.injection.reduce(self, step, local)
         if self.settings.clip:
@@ -92,6 +94,12 @@ class Training:
         for rank, grads in enumerate(reduced):
             self.injection.update(self, step, rank, grads)
         self.injection.after(self, step)
+
+    def _gradients(self, model: Model, upstream: Array) -> Grads:
+        if not self.loss_scale:
+            return model.backward(upstream)
+        scale = np.float32(self.loss_scale)
+        return {n: g / scale for n, g in model.backward(upstream * scale).items()}
 
     def train_unrecorded(self, steps: int) -> None:
         """Trains without faults and without a trace."""
@@ -181,6 +189,8 @@ class Training:
         recorder.scalars(
             lr=self.lr, gradient_norm=norm_of(reduced), optimizer_step=float(optimizer.count)
         )
+        if self.loss_scale:
+            recorder.scalars(loss_scale=self.loss_scale)
         if isinstance(optimizer, Adam):
             recorder.scalars(adam_eps=optimizer.eps)
         if self.data.classes > 1:
