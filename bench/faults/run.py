@@ -79,6 +79,10 @@ def judge_all(
         remarks.append(f"It lacks these rules of the original: {', '.join(engine.lacking)}.")
     runs = [library.run(case) for case in cases]
     for question in QUESTIONS:
+        reason = engine.refusal(question, runs[0])
+        if reason:
+            remarks.append(f"'{question.name}' is missing. The engine says: {reason}")
+            continue
         answers = engine.ask(question, runs, processes)
         add(question.name, (answers.alarms[run] for run in runs), names_causes=True)
         if answers.asked:

@@ -89,6 +89,11 @@ class Engine:
         self._rules = findings.known_rules(next(findings.documents(done.stdout)))
         return ""
 
+    def refusal(self, question: Question, run: Path) -> str:
+        """Why the program does not take a question at all, such as an unknown parameter, or nothing."""
+        done = self._call(self._arguments(question), [run])
+        return "" if done.returncode in (0, 1) else done.stderr.strip() or "no message"
+
     @property
     def rules(self) -> set[str]:
         return self._rules

@@ -19,6 +19,9 @@ from pathlib import Path
 with open({log!r}, "a") as log:
     log.write(json.dumps(sys.argv[1:]) + "\\n")
 runs = [a for a in sys.argv[1:] if a.startswith("/")]
+if "DeadRelu.threshold=x" in sys.argv:
+    print("'x' is not a number.", file=sys.stderr)
+    sys.exit(2)
 if any(r.endswith("broken") for r in runs):
     print("The run cannot be read.", file=sys.stderr)
     sys.exit(2)
@@ -98,6 +101,13 @@ def test_one_unreadable_run_costs_only_itself(fake: Fake) -> None:
     answers = engine_of(fake).ask(Question("all", False), runs, 1)
     assert [len(answers.alarms[run]) for run in runs] == [1, 0, 1]
     assert "runs: The run cannot be read." in answers.problems
+
+
+def test_question_that_the_engine_refuses_is_told(fake: Fake) -> None:
+    engine = engine_of(fake)
+    bad = Question("bad", False, ("DeadRelu.threshold=x",))
+    assert engine.refusal(bad, Path("/runs/a")) == "'x' is not a number."
+    assert engine.refusal(Question("good", False), Path("/runs/a")) == ""
 
 
 def test_missing_engine_is_explained(tmp_path: Path, fake: Fake) -> None:
