@@ -55,9 +55,10 @@ def test_places_count_only_where_there_is_one() -> None:
     assert found.right_rank is None
 
 
-def test_without_tuning_seeds_nothing_is_said_about_the_bar() -> None:
-    found = score([Verdict(faulty(8), detected_at=60, rules=["Good"])], [])
-    assert found.recall_at_bar is None
+def test_without_healthy_runs_to_tune_on_nothing_is_said_about_the_bar() -> None:
+    seen = Verdict(faulty(8), detected_at=60, rules=["Good"])
+    assert score([seen], []).recall_at_bar is None
+    assert score([seen], [seen]).recall_at_bar is None
 
 
 def test_silent_faults_must_be_named_within_one_save_interval() -> None:
