@@ -38,6 +38,8 @@ SUITES = [
         "python",
         "the Python package",
         f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_aws_*' --ignore-glob='*/test_pytorch*'",
+        "the Python package, and the trainings of the fault bench",
+        f"{BUILD} && {PYTEST} python/tests bench/faults --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*'",
     ),
     Suite(
         "torch",
