@@ -8,6 +8,7 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
 .PHONY: help setup build demo test check bench bench-faults lint format tidy clean
+.PHONY: help setup build demo test check bench lint format tidy clean test-gpu bench-gpu
 
 help:
 	@echo "make demo    record a small training with a planted fault and show the sick layer"
@@ -46,6 +47,12 @@ bench: build
 # NumPy reads the number of its threads when it is loaded.
 bench-faults: build
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=python:bench $(PYTHON) -m faults.run $(ARGS)
+# On a machine with a CUDA device, in a Python that has PyTorch, pytest and this package.
+test-gpu:
+	@SMDEBUG_STRICT=1 python3 -m pytest -q tests/gpu
+
+bench-gpu:
+	@python3 bench/gpu.py
 
 lint: setup
 	@tools/lint.sh

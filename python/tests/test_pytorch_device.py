@@ -14,7 +14,7 @@ import pytest
 import torch
 from smdebug import _core
 from smdebug.pytorch import Hook, ReductionConfig, create_trial
-from smdebug.pytorch.device import DeviceStage, can_reduce, reduce_together
+from smdebug.pytorch.device import MANY_ELEMENTS, DeviceStage, can_reduce, reduce_together
 from torch_training import EVERY_STEP, saved
 
 NAMES = [name for name, _ in _core.reduction_names()]
@@ -142,3 +142,15 @@ def test_a_tensor_of_another_device_goes_through_the_queue(
     assert trial.tensor("reduced").reduction_value(0, "max") == 2.0
     assert trial.tensor("whole").reduction_value(0, "max") == 2
     assert saved(trial, "a_loss") == 1.0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_large_tensors_are_reduced_without_a_copy(out_dir: Path, dtype: str) -> None:
+    generator = torch.Generator().manual_seed(1)
+    tensor = torch.randn(MANY_ELEMENTS + 7, generator=generator) * 3 + 5
+    tensor = tensor.to(getattr(torch, dtype))
+    names = [name for name in REDUCTIONS if not name.endswith("prod")]
+    expected = reduced_by_core(tensor, out_dir)
+    found = reduce_together([(tensor, names)]).tolist()
+    for name, value in zip(names, found, strict=True):
+        assert value == pytest.approx(expected[name], rel=1e-5), name

@@ -212,15 +212,38 @@ uint64_t stored_bytes(const TensorHead& head, uint64_t count) {
 }
 
 uint32_t aligning_padding(const StepInfo& step, const TensorHead& head, uint64_t count,
-                          uint64_t offset) {
+                          uint64_t offset, uint64_t alignment) {
   TensorHead padded = head;
   padded.padding = 0;
-  // More padding may make the lengths before it longer, so one more look may be needed.
+  const auto beyond = [&] {
+    return static_cast<uint32_t>((offset + record_start_bytes(step, padded, count)) % alignment);
+  };
+  // More padding may make the lengths before it longer, so more looks may be needed.
   for (;;) {
-    const uint64_t over = (offset + record_start_bytes(step, padded, count)) % kPackedAlignment;
+    const uint32_t over = beyond();
     if (over == 0) return *padded.padding;
-    *padded.padding += static_cast<uint32_t>(kPackedAlignment - over);
+    if (over <= *padded.padding) {
+      *padded.padding -= over;
+      if (beyond() == 0) return *padded.padding;
+      *padded.padding += over;
+    }
+    *padded.padding += static_cast<uint32_t>(alignment - over);
   }
+}
+
+void append_filling(std::string& out, const StepInfo& step, const TensorHead& head, uint64_t count,
+                    uint64_t offset) {
+  // More than a record takes that holds nothing, and little enough for those who read the beginning
+  // of a record to find its elements.
+  constexpr uint64_t kLeftBytes = 512;
+  const uint64_t gap = aligning_padding(step, head, count, offset, kLargeAlignment);
+  if (gap <= kLeftBytes) return;
+  const std::string zeros(gap - kLeftBytes, '\0');
+  const int64_t shape[] = {static_cast<int64_t>(zeros.size())};
+  append_record(
+      out, step,
+      {.name = kFillingTag, .dtype = DType::uint8, .shape = shape, .wall_secs = head.wall_secs},
+      as_bytes(zeros));
 }
 
 Status check_record_size(const TensorHead& head, uint64_t count) {

@@ -34,9 +34,21 @@ struct TensorHead {
 // In packed segments the elements begin at a multiple of this, counted from the file's start.
 inline constexpr uint64_t kPackedAlignment = 64;
 
+// The kernel keeps and maps a file in pieces of up to this size, if they are written whole: what is
+// as large as kLargeTensorBytes begins at a multiple of it.
+inline constexpr uint64_t kLargeAlignment = uint64_t{2} << 20;
+inline constexpr uint64_t kLargeTensorBytes = uint64_t{64} << 20;
+
 // The padding with which the elements of a record that begins at `offset` are aligned.
 uint32_t aligning_padding(const StepInfo& step, const TensorHead& head, uint64_t count,
-                          uint64_t offset);
+                          uint64_t offset, uint64_t alignment = kPackedAlignment);
+
+// Appends a record at `offset` that holds nothing, so that little padding is left to align the
+// elements of the record behind it at kLargeAlignment.
+void append_filling(std::string& out, const StepInfo& step, const TensorHead& head, uint64_t count,
+                    uint64_t offset);
+
+inline constexpr std::string_view kFillingTag = "smdebug/filling";
 
 // Number of bytes that the elements take in the file: types the original cannot read are widened.
 uint64_t stored_bytes(const TensorHead& head, uint64_t count);

@@ -12,12 +12,14 @@
 #include <variant>
 #include <vector>
 
+#include "smd/format/tensor_record.h"
 #include "smd/writer/output.h"
 #include "smd/writer/sink.h"
 
 namespace smd {
 
-inline constexpr size_t kBlockBytes = size_t{1} << 20;
+// A whole block of a large tensor is one piece of its file.
+inline constexpr size_t kBlockBytes = format::kLargeAlignment;
 
 struct FreeBlock {
   void operator()(std::byte* block) const;

@@ -15,7 +15,7 @@ namespace smd {
 namespace {
 
 // Snapshot blocks kept for reuse: enough to decouple the threads, few enough to stay in the cache.
-constexpr size_t kWarmBlocks = 8;
+constexpr size_t kWarmBlocks = 4;
 // Writing a block to the page cache takes a fraction of this.
 constexpr std::chrono::microseconds kBlockPatience{2000};
 // A batch is handed over when it reaches this size, long before a step ends.
@@ -249,12 +249,14 @@ void Writer::tensor(std::string_view name, const TensorView& view, double wall_s
                                 .wall_secs = wall_secs};
   const auto item = static_cast<int64_t>(size_of(view.dtype));
   const int64_t count = view.size();
+  const bool large = static_cast<uint64_t>(count * item) >= format::kLargeTensorBytes;
   int64_t done = 0;
   do {
-    // At least a few elements, so that a nearly full block does not make tiny parts.
+    // At least a few elements, so that a nearly full block does not make tiny parts; whole blocks
+    // of a large tensor.
     const auto room = static_cast<int64_t>(batch_.room()) / item;
-    const int64_t part =
-        std::min(count - done, room >= 1024 ? room : static_cast<int64_t>(kBlockBytes) / item);
+    const int64_t part = std::min(
+        count - done, room >= 1024 && !large ? room : static_cast<int64_t>(kBlockBytes) / item);
     const auto memory = batch_.reserve(static_cast<size_t>(part * item));
     gather(view, done, memory);
     if (done == 0) {

@@ -31,6 +31,9 @@ constexpr size_t kCopyBytes = size_t{16} << 10;
 // A log that has reached this ends with its segment, long before a footer could not hold it.
 constexpr size_t kMostLogBytes = size_t{8} << 20;
 
+// No record has more.
+constexpr uint32_t kMostPadding = 1024;
+
 class PackedSink final : public Sink {
  public:
   explicit PackedSink(PackedSinkOptions options)
@@ -65,7 +68,7 @@ class PackedSink final : public Sink {
                          .shape = Shape(head.shape.begin(), head.shape.end()),
                          .wall_secs = head.wall_secs,
                          .count = count};
-    packed.padding = format::kPackedAlignment;
+    packed.padding = kMostPadding;
     const uint64_t record = format::record_bytes(step_, packed, count);
     if (record > options_.max_record_bytes && count > 1) plan_parts(record - bytes);
     begin_record();
@@ -233,7 +236,14 @@ class PackedSink final : public Sink {
                             .shape = part,
                             .wall_secs = incoming_->wall_secs,
                             .as_is = true};
-    head.padding = format::aligning_padding(step_, head, count, position());
+    if (count * size_of(head.dtype) >= format::kLargeTensorBytes) {
+      format::append_filling(buffer_, step_, head, count, position());
+      head.padding =
+          format::aligning_padding(step_, head, count, position(), format::kLargeAlignment);
+    }
+    if (head.padding.value_or(UINT32_MAX) > kMostPadding) {
+      head.padding = format::aligning_padding(step_, head, count, position());
+    }
     begin_raw(head, format::record_bytes(step_, head, count));
     if (split) {
       raws_.back().shape = incoming_->shape;

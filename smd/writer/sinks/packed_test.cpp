@@ -178,6 +178,35 @@ TEST_F(PackedSinkTest, tensors_are_aligned_records_in_any_number_of_parts) {
   EXPECT_EQ(data.find(as_text(bytes)) % 64, 0u);
 }
 
+TEST_F(PackedSinkTest, large_tensors_begin_at_pieces_of_the_page_cache) {
+  const std::vector<float> large(format::kLargeTensorBytes / sizeof(float), 1.5F);
+  const ByteSpan bytes = std::as_bytes(std::span(large));
+  const Shape shape = {static_cast<int64_t>(large.size())};
+  ASSERT_TRUE(save(0, 1, 100).ok());
+  ASSERT_TRUE(sink->begin_step({.step = 1}).ok());
+  ASSERT_TRUE(sink->tensor({.name = "a", .shape = shape}, bytes).ok());
+  ASSERT_TRUE(sink->tensor({.name = "b", .shape = shape}, bytes).ok());
+  ASSERT_TRUE(sink->end_step().ok());
+  ASSERT_TRUE(sink->close().ok());
+  const std::string data = segment();
+  const std::string log_text = log();
+  const auto steps = steps_of(log_text);
+  ASSERT_THAT(steps, SizeIs(2));
+  ASSERT_THAT(steps[1].raws, SizeIs(2));
+  for (const auto& raw : steps[1].raws) {
+    const uint64_t begin = steps[1].base + raw.offset;
+    const auto record = format::parse_record(as_bytes(data).subspan(begin, raw.length), begin);
+    ASSERT_TRUE(record.ok()) << record.error().message;
+    EXPECT_EQ(crc32c(record->payload), raw.crc32c);
+    // Readers look for the elements near the beginning of a record.
+    const auto place = format::locate_content(as_bytes(data).subspan(begin, 4096));
+    ASSERT_TRUE(place);
+    EXPECT_EQ((begin + place->offset) % format::kLargeAlignment, 0u);
+    EXPECT_EQ(place->length, bytes.size());
+  }
+  EXPECT_LT(data.size(), 2 * (bytes.size() + format::kLargeAlignment) + 4096);
+}
+
 TEST_F(PackedSinkTest, an_abandoned_step_leaves_no_byte) {
   ASSERT_TRUE(save(0, 1, 100'000).ok());
   const std::string log_before = log();
