@@ -7,8 +7,7 @@ export CCACHE_DIR ?= $(HOME)/.cache/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup build demo test check bench bench-faults lint format tidy clean
-.PHONY: help setup build demo test check bench lint format tidy clean test-gpu bench-gpu
+.PHONY: help setup build demo test check bench bench-faults lint format tidy clean test-gpu bench-gpu
 
 help:
 	@echo "make demo    record a small training with a planted fault and show the sick layer"

@@ -36,10 +36,9 @@ SUITES = [
     Suite("cpp", "the C++ core", f"{BUILD} && ctest --preset dev"),
     Suite(
         "python",
-        "the Python package",
-        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_aws_*' --ignore-glob='*/test_pytorch*'",
         "the Python package, and the trainings of the fault bench",
-        f"{BUILD} && {PYTEST} python/tests bench/faults --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*'",
+        f"{BUILD} && {PYTEST} python/tests bench/faults --ignore-glob='*/test_s3_*'"
+        " --ignore-glob='*/test_aws_*' --ignore-glob='*/test_pytorch*'",
     ),
     Suite(
         "torch",

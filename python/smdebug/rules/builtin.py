@@ -1,21 +1,4 @@
-"""The built-in rules as classes: the judging is the core's, the rest is that of any rule.
-
-What is expected of `smdebug._core`; without it, this build has no built-in rules:
-
-    builtin_rules() -> list[str]
-        The names of the rules, such as "VanishingGradient".
-
-    RuleEvaluator(rule: str, parameters: dict[str, str | bool | int | float | list[str]])
-        Keeps the state of one rule over the steps of a run. Parameters that are not given are not in
-        the dictionary. An unknown or malformed one raises SMDebugValueError, and what is missing
-        raises InsufficientInformationForRuleInvocation.
-        .parameters -> dict[str, Any]: all of them, with the defaults.
-        .evaluate(trials: list[_core.Trial], step: int) -> dict | None
-            Judges a global step, in increasing order; the first trial is the base trial. Reads
-            what the trials show and looks for no news. A hit has the keys "message" and "violations",
-            and may have "severity"; each violation is a dictionary. Raises TensorUnavailableForStep
-            where the step holds nothing that the rule can judge.
-"""
+"""The built-in rules as classes: the judging is the core's, the rest is that of any rule."""
 
 from __future__ import annotations
 
@@ -49,7 +32,8 @@ class BuiltinRule(Rule):
         others = [other_trials] if isinstance(other_trials, Trial) else other_trials
         super().__init__(base_trial, action_str, others)
         given = {name: value for name, value in parameters.items() if not _is_absent(value)}
-        self._evaluator: Any = _offered().RuleEvaluator(self.rule, given)
+        others_core = [trial._core for trial in self.other_trials or []]
+        self._evaluator = _core.RuleEvaluator(self.rule, given, others_core)
         self._parameters = dict(self._evaluator.parameters)
         self._found: Mapping[str, Any] | None = None
         self.report["RuleParameters"] = json.dumps(self._parameters, default=str)
