@@ -24,10 +24,8 @@ std::string_view saved_as(Statistic statistic) {
   switch (statistic) {
     case Statistic::nonfinite:
     case Statistic::has_nan:
-    case Statistic::all_zero:
-      return name_of(Statistic::abs_max);
-    default:
-      return reduction_of(statistic) ? name_of(statistic) : std::string_view();
+    case Statistic::all_zero: return name_of(Statistic::abs_max);
+    default: return reduction_of(statistic) ? name_of(statistic) : std::string_view();
   }
 }
 
