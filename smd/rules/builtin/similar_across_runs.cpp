@@ -28,7 +28,7 @@ class OtherRun final {
         clock_(std::move(clock)) {}
 
   const std::string& name() const { return name_; }
-  const Snapshot& snapshot() const { return *snapshot_; }
+  bool has_begun() const { return trial_->is_open(); }
 
   // Waits until the step is there or known to be absent. False: it is neither at the deadline.
   Result<bool> wait_for(Step step) {
@@ -127,7 +127,12 @@ class SimilarAcrossRuns final : public Rule {
   std::optional<std::string> missing() const override {
     if (compared_ > 0) return std::nullopt;
     std::vector<std::string> names;
-    for (const OtherRun& other : others_) names.push_back("'" + other.name() + "'");
+    for (const OtherRun& other : others_) {
+      if (!other.has_begun()) {
+        return fmt::format("There is no run to compare with in '{}' yet.", other.name());
+      }
+      names.push_back("'" + other.name() + "'");
+    }
     return fmt::format("It needs the same tensors at the same steps in {}, which has none of them.",
                        fmt::join(names, ", "));
   }

@@ -108,6 +108,15 @@ TEST(SimilarAcrossRuns, runs_without_anything_in_common_are_not_judged) {
   EXPECT_TRUE(judge(kRule, "w@0=[1]", against("w~mean@0=1")).missing.has_value());
 }
 
+TEST(SimilarAcrossRuns, a_place_without_a_run_is_told) {
+  auto nowhere = Trial::open(storage::memory_storage(), {});
+  ASSERT_TRUE(nowhere.ok());
+  CaseOptions options{.parameters = {{"other_timeout", 0}},
+                      .other_trials = {std::shared_ptr<Trial>(std::move(*nowhere))}};
+  EXPECT_THAT(judge(kRule, "w@0=[1]", options).missing.value_or(""),
+              HasSubstr("There is no run to compare with in '"));
+}
+
 TEST(SimilarAcrossRuns, a_growing_run_is_waited_for_once) {
   // It has not ended, and nothing more comes.
   CaseOptions options{.parameters = {{"other_timeout", "0.05"}, {"missing", "fire"}},

@@ -182,7 +182,11 @@ class WeightUpdateRatio final : public Rule {
         .with("weight_norm", norms.before)
         .with("update_norm", norms.update)
         .with("ratio_per_step", ratio / static_cast<double>(number - partner.number));
-    if (is_first) {
+    if (!is_first) return {};
+    if (norms.before == 0 && is_large) {
+      hits.say(fmt::format("'{}' was zero at step {}, so every update is large beside it.",
+                           step.tensor(row), partner.number));
+    } else {
       hits.say(fmt::format("'{}' has moved by {:.4g} of its size since step {}, {} {:.4g}.",
                            step.tensor(row), ratio, partner.number,
                            is_large ? "more than" : "less than", threshold));

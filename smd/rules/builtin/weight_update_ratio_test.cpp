@@ -11,13 +11,6 @@ using testing::HasSubstr;
 
 constexpr std::string_view kRule = "WeightUpdateRatio";
 
-// Keeps what was logged.
-class Messages final : public Log {
- public:
-  void write(LogLevel, std::string_view message) override { texts.emplace_back(message); }
-  std::vector<std::string> texts;
-};
-
 TEST(WeightUpdateRatio, fires_when_an_update_is_tiny) {
   expect_fires(kRule, "weight@0=[3,4]; weight@10=[3,4.00000004]", 10);
 }
@@ -98,7 +91,9 @@ TEST(WeightUpdateRatio, weights_that_start_at_zero_fire_unless_skipped) {
   const std::string run = "weight@0=[0,0]; weight@1=[0.1,0]";
   expect_fires(kRule, run, 1);
   expect_silent(kRule, run, {.parameters = {{"skip_zero_init", "yes"}}});
-  EXPECT_EQ(judge(kRule, run).hits.at(0).violations.at(0).value, 0.1 / 1e-9);
+  const Verdict verdict = judge(kRule, run);
+  EXPECT_EQ(verdict.hits.at(0).violations.at(0).value, 0.1 / 1e-9);
+  EXPECT_THAT(verdict.hits[0].message, HasSubstr("'weight' was zero at step 0"));
   expect_silent(kRule, run, {.parameters = {{"epsilon", 1}}});
 }
 
