@@ -56,26 +56,96 @@ void convert(DType dtype, std::span<const std::byte> bytes, std::span<double> to
   }
 }
 
+bool is_complex(const TensorView& tensor) {
+  return info_of(tensor.dtype).kind == DTypeKind::complex;
+}
+
+// Reads a tensor as doubles, block by block.
+class Reader final {
+ public:
+  // Borrows the tensor. `parts`: doubles per element; 2 for a real tensor adds imaginary zeros.
+  Reader(const TensorView& tensor, int64_t parts)
+      : tensor_(tensor),
+        parts_(parts),
+        is_padded_(parts == 2 && !is_complex(tensor)),
+        is_contiguous_(tensor.is_contiguous()),
+        is_plain_(is_contiguous_ && !is_padded_ &&
+                  (tensor.dtype == DType::float64 || tensor.dtype == DType::complex128) &&
+                  reinterpret_cast<uintptr_t>(tensor.data) % alignof(double) == 0) {
+    if (is_plain_) return;
+    numbers_.resize(static_cast<size_t>(kBlock * parts));
+    if (!is_contiguous_) bytes_.resize(static_cast<size_t>(kBlock) * size_of(tensor.dtype));
+  }
+
+  // At most kBlock elements; good until the next call.
+  std::span<const double> read(int64_t first, int64_t elements) {
+    const auto at = static_cast<size_t>(first);
+    const auto count = static_cast<size_t>(elements);
+    const auto parts = static_cast<size_t>(parts_);
+    if (is_plain_) return {static_cast<const double*>(tensor_.data) + at * parts, count * parts};
+    const size_t size = size_of(tensor_.dtype);
+    std::span<const std::byte> block;
+    if (is_contiguous_) {
+      block = tensor_.bytes().subspan(at * size, count * size);
+    } else {
+      gather(tensor_, first, std::span(bytes_).first(count * size));
+      block = std::span(bytes_).first(count * size);
+    }
+    const std::span<double> out(numbers_.data(), count * parts);
+    convert(tensor_.dtype, block, is_padded_ ? out.first(count) : out);
+    if (is_padded_) {
+      for (size_t i = count; i-- > 0;) {
+        out[2 * i] = out[i];
+        out[2 * i + 1] = 0;
+      }
+    }
+    return out;
+  }
+
+ private:
+  const TensorView& tensor_;
+  const int64_t parts_;
+  const bool is_padded_;
+  const bool is_contiguous_;
+  const bool is_plain_;  // its memory is what is asked for
+  std::vector<std::byte> bytes_;
+  std::vector<double> numbers_;
+};
+
+Status check_numbers(const TensorView& tensor) {
+  if (tensor.dtype == DType::string) {
+    return Error{ErrorCode::unsupported, "A tensor of strings has no numbers."};
+  }
+  return check(tensor);
+}
+
 }  // namespace
 
 Status for_each_block(const TensorView& tensor,
                       const std::function<void(int64_t, std::span<const double>)>& f) {
-  if (tensor.dtype == DType::string) {
-    return Error{ErrorCode::unsupported, "A tensor of strings has no numbers."};
-  }
-  SMD_RETURN_IF_ERROR(check(tensor));
-  const bool is_complex = info_of(tensor.dtype).kind == DTypeKind::complex;
-  const int64_t parts = is_complex ? 2 : 1;
+  SMD_RETURN_IF_ERROR(check_numbers(tensor));
+  const int64_t parts = is_complex(tensor) ? 2 : 1;
   const int64_t size = tensor.size();
-  std::vector<std::byte> bytes(static_cast<size_t>(kBlock) * size_of(tensor.dtype));
-  std::vector<double> numbers(static_cast<size_t>(kBlock * parts));
+  Reader reader(tensor, parts);
   for (int64_t first = 0; first < size; first += kBlock) {
-    const auto count = static_cast<size_t>(std::min(kBlock, size - first));
-    const std::span<std::byte> block(bytes.data(), count * size_of(tensor.dtype));
-    gather(tensor, first, block);
-    const std::span<double> out(numbers.data(), count * static_cast<size_t>(parts));
-    convert(tensor.dtype, block, out);
-    f(first * parts, out);
+    f(first * parts, reader.read(first, std::min(kBlock, size - first)));
+  }
+  return {};
+}
+
+Status for_each_pair(
+    const TensorView& a, const TensorView& b,
+    const std::function<bool(int64_t, std::span<const double>, std::span<const double>)>& f) {
+  SMD_RETURN_IF_ERROR(check_numbers(a));
+  SMD_RETURN_IF_ERROR(check_numbers(b));
+  const int64_t size = a.size();
+  SMD_CHECK(size == b.size());
+  const int64_t parts = is_complex(a) || is_complex(b) ? 2 : 1;
+  Reader left(a, parts);
+  Reader right(b, parts);
+  for (int64_t first = 0; first < size; first += kBlock) {
+    const int64_t count = std::min(kBlock, size - first);
+    if (!f(first * parts, left.read(first, count), right.read(first, count))) return {};
   }
   return {};
 }
@@ -83,6 +153,7 @@ Status for_each_block(const TensorView& tensor,
 Result<std::vector<double>> to_doubles(const TensorView& tensor) {
   std::vector<double> out;
   SMD_RETURN_IF_ERROR(for_each_block(tensor, [&](int64_t, std::span<const double> numbers) {
+    if (out.empty()) out.reserve(static_cast<size_t>(tensor.size()) * (is_complex(tensor) ? 2 : 1));
     out.insert(out.end(), numbers.begin(), numbers.end());
   }));
   return out;
@@ -90,7 +161,7 @@ Result<std::vector<double>> to_doubles(const TensorView& tensor) {
 
 Result<SpecialElements> find_special(const TensorView& tensor) {
   SpecialElements out;
-  const bool is_complex = info_of(tensor.dtype).kind == DTypeKind::complex;
+  const int64_t parts = is_complex(tensor) ? 2 : 1;
   SMD_RETURN_IF_ERROR(for_each_block(tensor, [&](int64_t first, std::span<const double> numbers) {
     for (size_t i = 0; i < numbers.size(); ++i) {
       const double x = numbers[i];
@@ -99,7 +170,7 @@ Result<SpecialElements> find_special(const TensorView& tensor) {
         continue;
       }
       ++(std::isnan(x) ? out.nan_count : x > 0 ? out.positive_inf_count : out.negative_inf_count);
-      const int64_t index = (first + static_cast<int64_t>(i)) / (is_complex ? 2 : 1);
+      const int64_t index = (first + static_cast<int64_t>(i)) / parts;
       if (out.first_index < 0) out.first_index = index;
     }
   }));

@@ -20,6 +20,12 @@ Result<std::vector<double>> to_doubles(const TensorView& tensor);
 Status for_each_block(const TensorView& tensor,
                       const std::function<void(int64_t, std::span<const double>)>& f);
 
+// Two tensors with the same number of elements side by side, until f(position of the first, numbers
+// of a, numbers of b) says false. If one is complex, the other gets imaginary parts of zero.
+Status for_each_pair(
+    const TensorView& a, const TensorView& b,
+    const std::function<bool(int64_t, std::span<const double>, std::span<const double>)>& f);
+
 struct SpecialElements {
   int64_t nan_count = 0;
   int64_t positive_inf_count = 0;

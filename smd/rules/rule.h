@@ -46,6 +46,8 @@ class Rule {
   virtual Status tick(const Progress&, Hits&) { return {}; }
   // True: further steps cannot change anything.
   virtual bool is_done() const { return false; }
+  // Why nothing could be judged although the tensors were there, as a sentence.
+  virtual std::optional<std::string> missing() const { return std::nullopt; }
 };
 
 // What a rule may use besides the run.

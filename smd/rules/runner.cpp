@@ -19,6 +19,16 @@ std::string quoted(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
+// The reduction that tells as much; "": only the values do.
+std::string_view saved_as(Statistic statistic) {
+  switch (statistic) {
+    case Statistic::nonfinite:
+    case Statistic::has_nan:
+    case Statistic::all_zero: return name_of(Statistic::abs_max);
+    default: return reduction_of(statistic) ? name_of(statistic) : std::string_view();
+  }
+}
+
 // "needs gradients (collection 'gradients'), which were not saved"
 std::string shortage(const Selection& selection) {
   const SelectionOptions& wants = selection.options();
@@ -34,13 +44,13 @@ std::string shortage(const Selection& selection) {
   if (selection.matched() == 0) {
     return fmt::format("It needs {}{}, and the run has none.", wants.what, place);
   }
-  if (wants.values) {
+  std::vector<std::string_view> statistics;
+  wants.statistics.for_each(
+      [&](Statistic statistic) { statistics.push_back(saved_as(statistic)); });
+  if (wants.values || std::ranges::find(statistics, "") != statistics.end()) {
     return fmt::format("It needs the values of {}{}, and the run has only numbers about them.",
                        wants.what, place);
   }
-  std::vector<std::string> statistics;
-  wants.statistics.for_each(
-      [&](Statistic statistic) { statistics.emplace_back(name_of(statistic)); });
   return fmt::format("It needs the values or {} of {}{}, and the run has others.",
                      fmt::join(statistics, ", "), wants.what, place);
 }
@@ -68,7 +78,7 @@ std::optional<std::string> Evaluation::missing() const {
       lacking = selection;
     }
   }
-  if (has_any || lacking == nullptr) return std::nullopt;
+  if (has_any || lacking == nullptr) return rule_->missing();
   return shortage(*lacking);
 }
 

@@ -1,5 +1,7 @@
 #include "smd/rules/selection.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "smd/types/tensor_name.h"
@@ -33,6 +35,14 @@ Result<Selection> Selection::create(SelectionOptions options, const Parameters& 
   out.workers_ = parameters.text("workers");
   out.options_ = std::move(options);
   return out;
+}
+
+Status require_selector(std::string_view rule, const Parameters& parameters) {
+  if (parameters.has(kCollectionNames.name) || parameters.has(kTensorRegex.name)) return {};
+  return Error{ErrorCode::not_found,
+               fmt::format("{} needs collection_names or tensor_regex to know which tensors to "
+                           "judge.",
+                           rule)};
 }
 
 void Selection::forget_if_changed(const RunView& run) {

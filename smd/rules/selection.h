@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 #include <vector>
@@ -61,6 +62,10 @@ class Selection final {
     if constexpr (kFallible) return {};
   }
 
+  // Whose earlier steps a row is compared with: one number for all rows where the first worker at
+  // each step is judged, and that of the worker otherwise.
+  uint32_t owner(const TensorRow& row) const { return workers_ == "first" ? 0 : row.worker; }
+
   // Rows seen that were selected by name, and those that were judged.
   uint64_t matched() const { return matched_; }
   uint64_t judged() const { return judged_; }
@@ -103,5 +108,8 @@ inline constexpr ParameterSpec kTensorRegex = {
     .type = ParameterType::list,
     .default_text = "",
     .help = "Tensors in whose names one of these patterns is found are judged, too."};
+
+// not_found unless one of them is given: of rules that have no tensors of their own.
+Status require_selector(std::string_view rule, const Parameters& parameters);
 
 }  // namespace smd::rules

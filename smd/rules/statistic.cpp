@@ -12,10 +12,11 @@ constexpr std::array<std::string_view, kStatisticCount> kNames = {
     "value",      "min",       "max",          "mean",      "median",   "std",      "variance",
     "sum",        "prod",      "l1",           "l2",        "abs_min",  "abs_max",  "abs_mean",
     "abs_median", "abs_std",   "abs_variance", "abs_sum",   "abs_prod", "abs_l1",   "abs_l2",
-    "nan_count",  "inf_count", "zero_count",   "nonfinite", "has_nan",  "all_zero",
+    "nan_count",  "inf_count", "zero_count",   "nonfinite", "has_nan",  "all_zero", "zero_percent",
 };
 
-constexpr StatisticSet kCounts = {nan_count, inf_count, zero_count, nonfinite, has_nan, all_zero};
+constexpr StatisticSet kCounts = {nan_count, inf_count, zero_count,  nonfinite,
+                                  has_nan,   all_zero,  zero_percent};
 
 std::array<std::optional<Reduction>, kStatisticCount> make_reductions() {
   std::array<std::optional<Reduction>, kStatisticCount> out;
@@ -50,6 +51,7 @@ void derive_from_counts(int64_t size, Statistics& s) {
   }
   if (s.has(zero_count) && size > 0) {
     s.set(all_zero, s[zero_count] == static_cast<double>(size) ? 1 : 0);
+    s.set(zero_percent, 100 * s[zero_count] / static_cast<double>(size));
   }
 }
 
@@ -64,6 +66,7 @@ void derive_from_extrema(Statistics& s) {
   }
   if (!s.has(nonfinite) && s.has(abs_max)) s.set(nonfinite, std::isfinite(s[abs_max]) ? 0 : 1);
   if (!s.has(all_zero) && s.has(abs_max)) s.set(all_zero, s[abs_max] == 0 ? 1 : 0);
+  if (!s.has(zero_percent) && s.has(all_zero) && s[all_zero] == 1) s.set(zero_percent, 100);
   if (s.has(nonfinite) && s[nonfinite] == 0) {
     s.set(nan_count, 0);
     s.set(inf_count, 0);

@@ -40,11 +40,12 @@ enum class Statistic : uint8_t {
   nan_count,
   inf_count,
   zero_count,
-  nonfinite,  // 1: some element is NaN or infinite, else 0
-  has_nan,    // 1: some element is NaN, else 0
-  all_zero,   // 1: every element is zero, else 0
+  nonfinite,     // 1: some element is NaN or infinite, else 0
+  has_nan,       // 1: some element is NaN, else 0
+  all_zero,      // 1: every element is zero, else 0
+  zero_percent,  // of the elements that are zero
 };
-inline constexpr size_t kStatisticCount = static_cast<size_t>(Statistic::all_zero) + 1;
+inline constexpr size_t kStatisticCount = static_cast<size_t>(Statistic::zero_percent) + 1;
 
 // "abs_mean", "nan_count".
 std::string_view name_of(Statistic statistic);

@@ -2,23 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace smd::rules {
 
 Result<const TensorValue*> StepView::value(const TensorRow& row) const {
-  const auto at = std::ranges::find_if(
-      values_, [&](const std::unique_ptr<Held>& held) { return held->row == row.index; });
-  const Held* held = at == values_.end() ? nullptr : at->get();
-  if (held == nullptr) {
+  uint32_t& place = value_of_row_[row.index];
+  if (place == 0) {
     if (!row.has_value || !read_) {
       return Error{ErrorCode::not_found, fmt::format("The value of '{}' was not saved at step {}.",
                                                      tensor(row), info_.step)};
     }
-    held = values_.emplace_back(std::make_unique<Held>(Held{row.index, read_(row)})).get();
+    values_.push_back(read_(row));
+    place = static_cast<uint32_t>(values_.size());
   }
-  if (!held->value.ok()) return held->value.error();
-  return &*held->value;
+  const Result<TensorValue>& held = values_[place - 1];
+  if (!held.ok()) return held.error();
+  return &*held;
 }
 
 void StepView::set_columns(StatisticSet columns) {
@@ -40,12 +38,14 @@ void StepView::begin(const RunView& run, const StepInfo& info, double wall_secs,
   rows_.clear();
   numbers_.clear();
   values_.clear();
+  value_of_row_.clear();
 }
 
 TensorRow& StepView::add(const TensorRow& row) {
   rows_.push_back(row);
   rows_.back().index = static_cast<uint32_t>(rows_.size() - 1);
   rows_.back().present = {};
+  value_of_row_.push_back(0);
   numbers_.resize(numbers_.size() + width_, std::numeric_limits<double>::quiet_NaN());
   return rows_.back();
 }
@@ -60,7 +60,8 @@ void StepView::set(TensorRow& row, const Statistics& statistics) {
 }
 
 void StepView::set_value(const TensorRow& row, TensorValue value) {
-  values_.push_back(std::make_unique<Held>(Held{row.index, std::move(value)}));
+  values_.emplace_back(std::move(value));
+  value_of_row_[row.index] = static_cast<uint32_t>(values_.size());
 }
 
 }  // namespace smd::rules

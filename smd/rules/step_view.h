@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -103,13 +104,9 @@ class StepView final {
     return none;
   }();
   size_t width_ = 0;
-  std::vector<double> numbers_;  // row by row
-  struct Held {
-    uint32_t row = 0;
-    Result<TensorValue> value;
-  };
-  // Few rows of a step are read, so a list will do.
-  mutable std::vector<std::unique_ptr<Held>> values_;
+  std::vector<double> numbers_;                     // row by row
+  mutable std::deque<Result<TensorValue>> values_;  // those that were read
+  mutable std::vector<uint32_t> value_of_row_;      // 1 + their places in it; 0: not read
 };
 
 }  // namespace smd::rules
