@@ -19,6 +19,7 @@ void bind_frame(nanobind::module_& m);
 void bind_catalog(nanobind::module_& m);
 void bind_matrix(nanobind::module_& m);
 void bind_diff(nanobind::module_& m);
+void bind_rules(nanobind::module_& m);
 void bind_torch(nanobind::module_& m);
 
 }  // namespace smdebug

@@ -22,5 +22,6 @@ NB_MODULE(_core, m) {
   smdebug::bind_catalog(m);
   smdebug::bind_matrix(m);
   smdebug::bind_diff(m);
+  smdebug::bind_rules(m);
   smdebug::bind_torch(m);
 }

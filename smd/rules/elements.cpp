@@ -38,33 +38,21 @@ void convert(DType dtype, std::span<const std::byte> bytes, std::span<double> to
       return;
     case DType::bfloat16:
     case DType::float8_e4m3fn:
-    case DType::float8_e5m2:
-      return convert_small(dtype, bytes, to);
+    case DType::float8_e5m2: return convert_small(dtype, bytes, to);
     case DType::float32:
-    case DType::complex64:
-      return convert<float>(from, to);
+    case DType::complex64: return convert<float>(from, to);
     case DType::float64:
-    case DType::complex128:
-      return convert<double>(from, to);
-    case DType::int8:
-      return convert<int8_t>(from, to);
-    case DType::int16:
-      return convert<int16_t>(from, to);
-    case DType::int32:
-      return convert<int32_t>(from, to);
-    case DType::int64:
-      return convert<int64_t>(from, to);
+    case DType::complex128: return convert<double>(from, to);
+    case DType::int8: return convert<int8_t>(from, to);
+    case DType::int16: return convert<int16_t>(from, to);
+    case DType::int32: return convert<int32_t>(from, to);
+    case DType::int64: return convert<int64_t>(from, to);
     case DType::uint8:
-    case DType::boolean:
-      return convert<uint8_t>(from, to);
-    case DType::uint16:
-      return convert<uint16_t>(from, to);
-    case DType::uint32:
-      return convert<uint32_t>(from, to);
-    case DType::uint64:
-      return convert<uint64_t>(from, to);
-    case DType::string:
-      return;
+    case DType::boolean: return convert<uint8_t>(from, to);
+    case DType::uint16: return convert<uint16_t>(from, to);
+    case DType::uint32: return convert<uint32_t>(from, to);
+    case DType::uint64: return convert<uint64_t>(from, to);
+    case DType::string: return;
   }
 }
 

@@ -125,8 +125,8 @@ bool means_nothing(const Json& given) {
 
 Error wrong(std::string_view rule, const ParameterSpec& spec, std::string_view value,
             std::string_view expected) {
-  return {ErrorCode::invalid_argument, fmt::format("{} of {} is '{}'; it must be {}.", spec.name,
-                                                   rule, value, expected)};
+  return {ErrorCode::invalid_argument,
+          fmt::format("{} of {} is '{}'; it must be {}.", spec.name, rule, value, expected)};
 }
 
 Status check_range(std::string_view rule, const ParameterSpec& spec, double number,
@@ -148,18 +148,12 @@ std::string plain(std::string_view name) {
 
 std::string_view name_of(ParameterType type) {
   switch (type) {
-    case ParameterType::integer:
-      return "int";
-    case ParameterType::real:
-      return "float";
-    case ParameterType::boolean:
-      return "bool";
-    case ParameterType::text:
-      return "str";
-    case ParameterType::list:
-      return "list of str";
-    case ParameterType::number_list:
-      return "list of float";
+    case ParameterType::integer: return "int";
+    case ParameterType::real: return "float";
+    case ParameterType::boolean: return "bool";
+    case ParameterType::text: return "str";
+    case ParameterType::list: return "list of str";
+    case ParameterType::number_list: return "list of float";
   }
   return "";
 }
@@ -175,8 +169,7 @@ Result<Parameters::Value> Parameters::parse_value(std::string_view rule, const P
   }
   const std::string whole = text_of(given);
   const std::string_view text = trimmed(whole);
-  const bool is_list =
-      spec.type == ParameterType::list || spec.type == ParameterType::number_list;
+  const bool is_list = spec.type == ParameterType::list || spec.type == ParameterType::number_list;
   if (given.is_object() || (given.is_array() && !is_list)) {
     return wrong(rule, spec, whole, fmt::format("of type {}", name_of(spec.type)));
   }
@@ -258,8 +251,8 @@ Result<Parameters> Parameters::parse(std::string_view rule, std::span<const Para
     const std::string name(trimmed(key));
     if (name == kRuleToInvoke) {
       if (value.is_string() && plain(value.get<std::string>()) == plain(rule)) continue;
-      return Error{ErrorCode::invalid_argument, fmt::format("{} is '{}' in parameters of {}.", name,
-                                                            text_of(value), rule)};
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("{} is '{}' in parameters of {}.", name, text_of(value), rule)};
     }
     const auto at = std::ranges::find_if(specs, [&](const ParameterSpec* spec) {
       const auto aliases = split(spec->aliases, ' ');

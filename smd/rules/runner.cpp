@@ -10,8 +10,8 @@
 namespace smd::rules {
 namespace {
 
-constexpr std::array<std::string_view, 5> kStatuses = {"InProgress", "NoIssuesFound",
-                                                       "IssuesFound", "Error", "Stopped"};
+constexpr std::array<std::string_view, 5> kStatuses = {"InProgress", "NoIssuesFound", "IssuesFound",
+                                                       "Error", "Stopped"};
 
 std::string quoted(const std::vector<std::string>& names) {
   std::vector<std::string> out;
@@ -76,14 +76,12 @@ std::optional<Finding> Evaluation::finding() const {
   if (hit_count_ == 0) return std::nullopt;
   Finding out = finding_;
   out.hit_count = hit_count_;
-  for (const auto& [tensor, tally] : tensors_) {
-    out.tensors.push_back({names_->tensors[tensor], tally.first_step, tally.hits});
-  }
+  for (const auto& [number, hits] : tensors_) out.tensors.push_back(hits);
   std::ranges::sort(out.tensors, [](const auto& a, const auto& b) {
     return std::tuple(a.first_step, b.hits, std::string_view(a.tensor)) <
            std::tuple(b.first_step, a.hits, std::string_view(b.tensor));
   });
-  for (uint32_t worker : workers_) out.workers.push_back(names_->workers[worker]);
+  for (const auto& [number, name] : workers_) out.workers.push_back(name);
   std::ranges::sort(out.workers);
   return out;
 }
@@ -146,10 +144,14 @@ void Runner::settle(Evaluation& evaluation, const Status& status, Hits& hits) {
     finding.violation_count += hit.violation_count;
     finding.last_step = hit.step;
     for (uint32_t tensor : hit.tensors) {
-      auto& tally = evaluation.tensors_.try_emplace(tensor, hit.step.step, 0).first->second;
-      ++tally.hits;
+      Finding::TensorHits& hits_of = evaluation.tensors_[tensor];
+      if (hits_of.hits++ > 0) continue;
+      hits_of.tensor = run_->tensor(tensor);
+      hits_of.first_step = hit.step.step;
     }
-    evaluation.workers_.insert(hit.workers.begin(), hit.workers.end());
+    for (uint32_t worker : hit.workers) {
+      if (!evaluation.workers_.contains(worker)) evaluation.workers_[worker] = run_->worker(worker);
+    }
     if (evaluation.hit_count_ == 1) {
       finding.first_step = hit.step;
       finding.first_hit = hit;
@@ -172,7 +174,6 @@ void Runner::observe(const StepView& step) {
   last_wall_secs_ = step.wall_secs();
   ++step_count_;
   for (const auto& evaluation : evaluations_) {
-    evaluation->names_ = step.run().names;
     if (!evaluation->is_active_) continue;
     Hits hits(step.info(), step.wall_secs(), evaluation->max_violations_);
     const Status status = evaluation->rule_->observe(step, hits);
@@ -183,8 +184,7 @@ void Runner::observe(const StepView& step) {
 void Runner::tick(const Progress& progress) {
   for (const auto& evaluation : evaluations_) {
     if (!evaluation->is_active_) continue;
-    Hits hits(progress.newest_step.value_or(StepInfo{.step = -1}), 0,
-              evaluation->max_violations_);
+    Hits hits(progress.newest_step.value_or(StepInfo{.step = -1}), 0, evaluation->max_violations_);
     const Status status = evaluation->rule_->tick(progress, hits);
     settle(*evaluation, status, hits);
   }

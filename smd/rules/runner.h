@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "smd/rules/finding.h"
@@ -51,11 +50,6 @@ class Evaluation final {
 
  private:
   friend class Runner;
-  struct Tally {
-    Step first_step = 0;
-    uint64_t hits = 0;
-  };
-
   const RuleKind* kind_ = nullptr;
   Parameters parameters_;
   std::unique_ptr<Rule> rule_;
@@ -66,9 +60,8 @@ class Evaluation final {
   uint64_t hit_count_ = 0;
   bool is_active_ = true;
   Finding finding_;  // without tensors and workers
-  std::unordered_map<uint32_t, Tally> tensors_;
-  std::unordered_set<uint32_t> workers_;
-  const Names* names_ = nullptr;  // of what was observed last
+  std::unordered_map<uint32_t, Finding::TensorHits> tensors_;
+  std::unordered_map<uint32_t, std::string> workers_;
 };
 
 struct RunnerOptions {
@@ -99,7 +92,7 @@ class Runner final {
   // Changes when wanted() may answer less than before.
   uint64_t revision() const { return revision_; }
   bool is_active() const;
-  // Steps in increasing order.
+  // Steps in increasing order. What the step's RunView borrows must live until finish().
   void observe(const StepView& step);
   void tick(const Progress& progress);
   // The shortest time between two ticks that a rule asks for; nullopt: nobody does.

@@ -9,10 +9,10 @@ namespace {
 using enum Statistic;
 
 constexpr std::array<std::string_view, kStatisticCount> kNames = {
-    "value",       "min",      "max",       "mean",       "median",  "std",          "variance",
-    "sum",         "prod",     "l1",        "l2",         "abs_min", "abs_max",      "abs_mean",
-    "abs_median",  "abs_std",  "abs_variance", "abs_sum", "abs_prod", "abs_l1",      "abs_l2",
-    "nan_count",   "inf_count", "zero_count", "nonfinite", "has_nan", "all_zero",
+    "value",      "min",       "max",          "mean",      "median",   "std",      "variance",
+    "sum",        "prod",      "l1",           "l2",        "abs_min",  "abs_max",  "abs_mean",
+    "abs_median", "abs_std",   "abs_variance", "abs_sum",   "abs_prod", "abs_l1",   "abs_l2",
+    "nan_count",  "inf_count", "zero_count",   "nonfinite", "has_nan",  "all_zero",
 };
 
 constexpr StatisticSet kCounts = {nan_count, inf_count, zero_count, nonfinite, has_nan, all_zero};

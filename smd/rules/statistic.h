@@ -62,12 +62,8 @@ class StatisticSet final {
 
   constexpr void add(Statistic s) { bits_ |= uint32_t{1} << static_cast<uint8_t>(s); }
   constexpr void merge(StatisticSet other) { bits_ |= other.bits_; }
-  constexpr bool contains(Statistic s) const {
-    return (bits_ >> static_cast<uint8_t>(s) & 1) != 0;
-  }
-  constexpr bool contains_all(StatisticSet other) const {
-    return (other.bits_ & ~bits_) == 0;
-  }
+  constexpr bool contains(Statistic s) const { return (bits_ >> static_cast<uint8_t>(s) & 1) != 0; }
+  constexpr bool contains_all(StatisticSet other) const { return (other.bits_ & ~bits_) == 0; }
   constexpr bool empty() const { return bits_ == 0; }
   constexpr StatisticSet without(StatisticSet other) const {
     return StatisticSet(bits_ & ~other.bits_);

@@ -25,7 +25,7 @@ bool may_be_single(const Layout::Entry& entry, std::string_view name) {
 struct TrialFeed::Plan {
   struct Row {
     TensorRow proto;
-    uint32_t part = 0;   // nth of the step
+    uint32_t part = 0;     // nth of the step
     uint32_t raw = kNone;  // entry of the value
     StatisticSet wanted;
     StatisticSet derived;  // wanted, and welcome
@@ -114,9 +114,8 @@ TrialFeed::Plan TrialFeed::make_plan(const StepRow& step, const Runner& runner) 
 
   // What is stored of them.
   std::vector<const Layout*> layouts;
-  snapshot_->for_each_part(step, [&](uint32_t, const Part& part) {
-    layouts.push_back(&snapshot_->layout_of(part));
-  });
+  snapshot_->for_each_part(
+      step, [&](uint32_t, const Part& part) { layouts.push_back(&snapshot_->layout_of(part)); });
   for (uint32_t r = 0; r < plan.rows.size(); ++r) {
     const Plan::Row& row = plan.rows[r];
     const Layout& layout = *layouts[row.part];
@@ -244,6 +243,7 @@ Status TrialFeed::give(std::span<const StepRow* const> rows, Runner& runner) {
   for (const auto& step : reading.steps()) {
     const Status filled = reading.fill(step, run, view_);
     if (filled.ok()) {
+      observed_ = snapshot_;
       runner.observe(view_);
     } else {
       if (unreadable_steps_++ == 0) first_problem_ = filled.error().message;
@@ -253,15 +253,15 @@ Status TrialFeed::give(std::span<const StepRow* const> rows, Runner& runner) {
   return {};
 }
 
-Status TrialFeed::advance(Runner& runner) {
+Status TrialFeed::advance(Runner& runner, std::optional<Step> end_step) {
   snapshot_ = trial_->snapshot();
-  observed_ = snapshot_;
   const bool all = options_.incomplete || snapshot_->loaded_all();
   std::vector<const StepRow*> rows;
   for (size_t i = 0; i < snapshot_->row_count(); ++i) {
     const StepRow& row = snapshot_->row(i);
     if (row.info.step < next_step_) continue;
     if (options_.steps.end && row.info.step >= *options_.steps.end) break;
+    if (end_step && row.info.step >= *end_step) break;
     if (!all && row.info.step > snapshot_->last_complete_step()) break;
     rows.push_back(&row);
   }

@@ -1,10 +1,11 @@
 #pragma once
 
 // Gives the steps of a recorded run to a Runner: reads the numbers that its rules ask for in large
-// pieces, computes what was not stored but can be, and hands values out on demand.
-// One thread at a time.
+// pieces, computes what was not stored but can be, and hands values out on demand. Must live until
+// the runner has finished. One thread at a time.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,11 @@ class TrialFeed final {
   explicit TrialFeed(std::shared_ptr<Trial> trial, TrialFeedOptions options = {});
   ~TrialFeed();
 
-  // Every step of the trial's newest snapshot that was not given yet; call again after a refresh.
+  // Every step of the trial's newest snapshot that was not given yet, up to but without `end`; call
+  // again after a refresh.
   // Steps whose files are damaged are left out. Error: the numbers of none of the steps could be
   // read, as the run is gone or cannot be reached; call again to try again.
-  Status advance(Runner& runner);
+  Status advance(Runner& runner, std::optional<Step> end = {});
   void set_incomplete(bool incomplete) { options_.incomplete = incomplete; }
 
   // Steps left out so far, and why the first one was.
@@ -51,7 +53,7 @@ class TrialFeed final {
   TrialFeedOptions options_;
   const std::string name_;
   std::shared_ptr<const Snapshot> snapshot_;
-  // Kept, as findings name tensors by number until they are asked for.
+  // Of the step that was given last: the runner borrows it until it finishes.
   std::shared_ptr<const Snapshot> observed_;
   std::unique_ptr<Plans> plans_;
   StepView view_;

@@ -35,9 +35,8 @@ class ExplodingTensor final : public Rule {
       SMD_TRY(const TensorValue* value, step.value(row));
       SMD_TRY(seen, find_special(value->view()));
     }
-    const double count =
-        static_cast<double>(seen.nan_count + (only_nan_ ? 0 : seen.positive_inf_count +
-                                                                  seen.negative_inf_count));
+    const double count = static_cast<double>(
+        seen.nan_count + (only_nan_ ? 0 : seen.positive_inf_count + seen.negative_inf_count));
     Violation* hit = hits.add(step, row, only_nan_ ? "nan_count" : "nonfinite_count",
                               row.has_value ? count : 1, Op::above, 0);
     if (hit == nullptr) return {};
@@ -50,12 +49,12 @@ class ExplodingTensor final : public Rule {
           .with("largest_finite", seen.largest_finite);
     }
     if (found_.front() == &row) {
-      hits.say(fmt::format("'{}' holds {}{}.", step.tensor(row),
-                           step.number(row, Statistic::has_nan) == 1 ? "NaN" : "infinity",
-                           found_.size() > 1
-                               ? fmt::format(", the first of {} tensors in the order of the step",
-                                             found_.size())
-                               : ""));
+      hits.say(fmt::format(
+          "'{}' holds {}{}.", step.tensor(row),
+          step.number(row, Statistic::has_nan) == 1 ? "NaN" : "infinity",
+          found_.size() > 1
+              ? fmt::format(", the first of {} tensors in the order of the step", found_.size())
+              : ""));
     }
     return {};
   }
@@ -94,13 +93,16 @@ const RuleKind exploding_tensor = {
     .group = RuleGroup::deep_learning,
     .severity = Severity::error,
     .summary = "A tensor holds NaN or infinity.",
-    .sees = "Every selected floating tensor; fires when an element is NaN or, unless only_nan, "
-            "infinite.",
-    .why = "Whatever is computed from such a tensor becomes NaN, too, and so do the weights at the "
-           "next update; training does not recover.",
-    .fix = "Begin with the first tensor of the list: lower the learning rate or clip gradients if "
-           "its magnitude grew before, and look for log or division of zero if it did not. Leave "
-           "out masks that hold -inf on purpose with exclude_regex.",
+    .sees =
+        "Every selected floating tensor; fires when an element is NaN or, unless only_nan, "
+        "infinite.",
+    .why =
+        "Whatever is computed from such a tensor becomes NaN, too, and so do the weights at the "
+        "next update; training does not recover.",
+    .fix =
+        "Begin with the first tensor of the list: lower the learning rate or clip gradients if "
+        "its magnitude grew before, and look for log or division of zero if it did not. Leave "
+        "out masks that hold -inf on purpose with exclude_regex.",
     .parameters = kParameters,
     .create = create,
 };

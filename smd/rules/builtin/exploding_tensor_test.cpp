@@ -63,8 +63,7 @@ TEST(ExplodingTensor, selectors_are_a_union) {
   expect_fires(kRule, run, 0);
   expect_fires(kRule, run, 1, {.parameters = {{"tensor_regex", "b, loss"}}});
   EXPECT_THAT(
-      judge(kRule, run,
-            {.parameters = {{"tensor_regex", "b"}, {"collection_names", {"losses"}}}})
+      judge(kRule, run, {.parameters = {{"tensor_regex", "b"}, {"collection_names", {"losses"}}}})
           .steps(),
       ElementsAre(1, 2));
   expect_fires(kRule, run, 1, {.parameters = {{"exclude_regex", "a"}}});

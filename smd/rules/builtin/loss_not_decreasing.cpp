@@ -48,7 +48,8 @@ class LossNotDecreasing final : public Rule {
         return;
       }
       const Step number = mode == Mode::global ? step.info().step : step.info().mode_step;
-      judge(step, row, number, now, loss.histories[index_of(mode)], mode == judged_mode(loss), hits);
+      judge(step, row, number, now, loss.histories[index_of(mode)], mode == judged_mode(loss),
+            hits);
     });
     return {};
   }
@@ -70,9 +71,10 @@ class LossNotDecreasing final : public Rule {
   void warn_if_several(const StepView& step, const TensorRow& row) {
     if (has_warned_ || row.has(Statistic::value)) return;
     has_warned_ = true;
-    log_->warning(fmt::format("LossNotDecreasing takes the mean of '{}', which holds several "
-                              "numbers.",
-                              step.tensor(row)));
+    log_->warning(
+        fmt::format("LossNotDecreasing takes the mean of '{}', which holds several "
+                    "numbers.",
+                    step.tensor(row)));
   }
 
   void judge(const StepView& step, const TensorRow& row, Step now, double loss, History& history,
@@ -189,9 +191,10 @@ const RuleKind loss_not_decreasing = {
     .summary = "The loss has stopped falling, or grows.",
     .sees = "Each loss every num_steps steps of its mode, against its value num_steps earlier.",
     .why = "Further steps of this training cost time and change nothing, or make the model worse.",
-    .fix = "If it never fell, check labels, loss function and that the optimizer holds the model's "
-           "parameters. If it grows, lower the learning rate. If it fell before and is flat now, "
-           "lower the learning rate or stop: the model may be done.",
+    .fix =
+        "If it never fell, check labels, loss function and that the optimizer holds the model's "
+        "parameters. If it grows, lower the learning rate. If it fell before and is flat now, "
+        "lower the learning rate or stop: the model may be done.",
     .parameters = kParameters,
     .collections = kCollections,
     .create = create,

@@ -29,8 +29,7 @@ TEST(LossNotDecreasing, is_silent_while_the_loss_falls) {
 TEST(LossNotDecreasing, forgives_a_small_rise_and_no_more) {
   expect_silent(kRule, "loss@0,4,8,12=1.0,1.2,1.1,1.04");
   expect_fires(kRule, "loss@0,4,8,12=1.0,1.2,1.1,1.06", 12);
-  expect_silent(kRule, "loss@0,12=1.0,1.5",
-                {.parameters = {{"increase_threshold_percent", "60"}}});
+  expect_silent(kRule, "loss@0,12=1.0,1.5", {.parameters = {{"increase_threshold_percent", "60"}}});
   expect_fires(kRule, "loss@0,12=1.0,0.9995", 12);
   expect_silent(kRule, "loss@0,12=1.0,0.9995", {.parameters = {{"diff_percent", 0.01}}});
 }
@@ -84,8 +83,9 @@ TEST(LossNotDecreasing, the_mean_of_several_numbers_is_taken_with_one_warning) {
 TEST(LossNotDecreasing, losses_are_found_by_collection_and_pattern) {
   expect_fires(kRule, "objective@0,10=1,1", 10, {.parameters = {{"tensor_regex", "objective"}}});
   EXPECT_THAT(judge(kRule, "objective@0,10=1,1").missing.value_or(""), HasSubstr("losses"));
-  expect_silent(kRule, "loss@0,10=1,1;objective@0,10=1,0.5",
-                {.parameters = {{"tensor_regex", "objective"}, {"use_losses_collection", "False"}}});
+  expect_silent(
+      kRule, "loss@0,10=1,1;objective@0,10=1,0.5",
+      {.parameters = {{"tensor_regex", "objective"}, {"use_losses_collection", "False"}}});
   EXPECT_THAT(creation_error(kRule, {{"use_losses_collection", false}}),
               HasSubstr("needs collection_names"));
 }

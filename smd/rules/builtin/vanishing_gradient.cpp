@@ -63,12 +63,14 @@ const RuleKind vanishing_gradient = {
     .severity = Severity::warning,
     .summary = "Gradients are so small that layers have stopped learning.",
     .sees = "The mean magnitude of each gradient; fires when one is below the threshold.",
-    .why = "Weights move by the learning rate times the gradient, so these layers stay as they are "
-           "while training goes on.",
-    .fix = "Look at the layers between these and the loss: use ReLU-like activations, residual "
-           "connections or normalisation, a wider initialisation, or loss scaling in half "
-           "precision. Leave out tensors with few rows in use, such as embeddings, with "
-           "exclude_regex.",
+    .why =
+        "Weights move by the learning rate times the gradient, so these layers stay as they are "
+        "while training goes on.",
+    .fix =
+        "Look at the layers between these and the loss: use ReLU-like activations, residual "
+        "connections or normalisation, a wider initialisation, or loss scaling in half "
+        "precision. Leave out tensors with few rows in use, such as embeddings, with "
+        "exclude_regex.",
     .parameters = kParameters,
     .collections = kCollections,
     .create = create,
