@@ -95,8 +95,7 @@ void print_diagnosis(const Terminal& terminal, const rules::Diagnosis& diagnosis
         2, width);
   }
   for (const rules::Finding& finding : diagnosis.findings) print(terminal, finding);
-  if (!diagnosis.remarks.empty() || !diagnosis.failed.empty() ||
-      !diagnosis.not_evaluated.empty()) {
+  if (!diagnosis.remarks.empty() || !diagnosis.failed.empty() || !diagnosis.not_evaluated.empty()) {
     out << '\n';
   }
   for (const auto& note : diagnosis.remarks) {

@@ -141,12 +141,14 @@ std::string confusion_part(const Json& section) {
                                text(section["step"])));
   out += "<table><tr><th></th><th>precision</th><th>recall</th><th>F1</th><th>labels</th></tr>\n";
   const auto line = [&](std::string_view name, const Json& one) {
-    out += fmt::format("<tr><th>{}</th><td>{:.4f}</td><td>{:.4f}</td><td>{:.4f}</td><td>{}</td></tr>\n",
-                       escape_html(name), number(one["precision"]), number(one["recall"]),
-                       number(one["f1"]), one.contains("support") ? text(one["support"]) : "");
+    out += fmt::format(
+        "<tr><th>{}</th><td>{:.4f}</td><td>{:.4f}</td><td>{:.4f}</td><td>{}</td></tr>\n",
+        escape_html(name), number(one["precision"]), number(one["recall"]), number(one["f1"]),
+        one.contains("support") ? text(one["support"]) : "");
   };
   for (const Json& one : scores["classes"]) line("class " + text(one["label"]), one);
-  for (std::string_view mean : {"micro", "macro", "weighted"}) line(mean, scores[std::string(mean)]);
+  for (std::string_view mean : {"micro", "macro", "weighted"})
+    line(mean, scores[std::string(mean)]);
   return out + "</table>\n";
 }
 
@@ -176,11 +178,11 @@ std::string residual_part(const Json& section) {
   return histogram(section["histogram"],
                    fmt::format("Label less prediction at step {}", text(section["step"])),
                    "samples") +
-         paragraph(fmt::format("Mean {:.6g}, standard deviation {:.6g}, mean absolute error {:.6g}, "
-                               "root mean squared error {:.6g}.",
-                               number(section["mean"]), number(section["std"]),
-                               number(section["mean_absolute_error"]),
-                               number(section["root_mean_squared_error"])));
+         paragraph(fmt::format(
+             "Mean {:.6g}, standard deviation {:.6g}, mean absolute error {:.6g}, "
+             "root mean squared error {:.6g}.",
+             number(section["mean"]), number(section["std"]),
+             number(section["mean_absolute_error"]), number(section["root_mean_squared_error"])));
 }
 
 std::string target_error_part(const Json& section) {
@@ -201,8 +203,9 @@ std::string target_error_part(const Json& section) {
 
 std::string parameter_table(const Json& parameters) {
   if (parameters.empty()) {
-    return shortage({{"missing", "The hyperparameters were not saved (collection "
-                                 "'hyperparameters')."}});
+    return shortage({{"missing",
+                      "The hyperparameters were not saved (collection "
+                      "'hyperparameters')."}});
   }
   std::string out = "<table>";
   for (const auto& [name, value] : parameters.items()) {

@@ -27,9 +27,8 @@ constexpr size_t kTargetBins = 10;
 constexpr size_t kMostRocPoints = 1000;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-constexpr std::array<std::string_view, 5> kTasks = {"unknown", "binary classification",
-                                                    "multi-class classification", "regression",
-                                                    "ranking"};
+constexpr std::array<std::string_view, 5> kTasks = {
+    "unknown", "binary classification", "multi-class classification", "regression", "ranking"};
 
 constexpr std::string_view kNoSamples =
     "It needs labels and predictions of the same step (collections 'labels' and 'predictions').";
@@ -224,18 +223,20 @@ Json BoostingReport::label_section() const {
 }
 
 Json BoostingReport::loss_section() const {
-  if (metrics_.empty()) return missing("It needs the metrics of the rounds (collection 'metrics').");
+  if (metrics_.empty())
+    return missing("It needs the metrics of the rounds (collection 'metrics').");
   std::map<std::string, Json> by_metric;
   for (const auto& [tensor, series] : metrics_) {
     const auto name = parse_metric_name(tensor);
     Json& metric = by_metric[name ? name->metric : tensor];
     metric["metric"] = name ? name->metric : tensor;
     metric["rises"] = name && name->rises;
-    metric["series"].push_back(
-        {{"tensor", tensor},
-         {"data", !name ? "other" : name->is_training ? "train" : "validation"},
-         {"steps", series.steps},
-         {"values", json_of(series.values)}});
+    metric["series"].push_back({{"tensor", tensor},
+                                {"data", !name               ? "other"
+                                         : name->is_training ? "train"
+                                                             : "validation"},
+                                {"steps", series.steps},
+                                {"values", json_of(series.values)}});
   }
   for (auto& [metric, section] : by_metric) {
     const Series* train = nullptr;

@@ -70,11 +70,11 @@ class BoostingReport final {
   Json target_error_section() const;
 
   std::map<std::string, Json> parameters_;
-  std::map<std::string, Series> metrics_;            // by tensor
-  std::map<std::string, Importances> importances_;   // by kind
+  std::map<std::string, Series> metrics_;                    // by tensor
+  std::map<std::string, Importances> importances_;           // by kind
   std::map<double, std::map<Step, double>> class_accuracy_;  // by label
-  std::vector<double> target_edges_;                 // of the bins, of the first samples
-  std::map<Step, std::vector<double>> target_errors_;  // a mean for each bin; NaN: no samples
+  std::vector<double> target_edges_;                         // of the bins, of the first samples
+  std::map<Step, std::vector<double>> target_errors_;        // a mean for each bin; NaN: no samples
   Step sample_step_ = -1;
   Samples samples_;  // the newest
 };

@@ -8,8 +8,7 @@ namespace {
 TEST(ClassScores, means_are_micro_macro_and_weighted) {
   ConfusionCounts counts(2);
   // Class 0: 3 of 4 right; class 1: 1 of 2 right.
-  ASSERT_TRUE(
-      counts.add({.labels = {0, 0, 0, 0, 1, 1}, .predictions = {0, 0, 0, 1, 1, 0}}).ok());
+  ASSERT_TRUE(counts.add({.labels = {0, 0, 0, 0, 1, 1}, .predictions = {0, 0, 0, 1, 1, 0}}).ok());
   const double labels[] = {0, 1};
   const Json out = class_scores(counts, labels);
   EXPECT_DOUBLE_EQ(out["accuracy"].get<double>(), 4.0 / 6);

@@ -66,9 +66,9 @@ Result<std::vector<int64_t>> label_classes(const TensorView& labels) {
   out.reserve(numbers.size());
   for (double number : numbers) {
     if (!is_class(number)) {
-      return Error{ErrorCode::unsupported,
-                   fmt::format("Labels must be whole numbers to be classes, and one is {:g}.",
-                               number)};
+      return Error{
+          ErrorCode::unsupported,
+          fmt::format("Labels must be whole numbers to be classes, and one is {:g}.", number)};
     }
     out.push_back(static_cast<int64_t>(number));
   }
@@ -100,9 +100,8 @@ Result<ClassPairs> read_class_pairs(const StepView& step, const TensorRow& label
   const TensorView view = prediction_value->view();
   const auto count = static_cast<size_t>(view.size());
   const size_t width = last_axis(view);
-  const bool is_scores =
-      scores == Scores::yes ||
-      (scores == Scores::if_needed && width > 1 && count == out.labels.size() * width);
+  const bool is_scores = scores == Scores::yes || (scores == Scores::if_needed && width > 1 &&
+                                                   count == out.labels.size() * width);
   SMD_TRY(out.predictions, predicted_classes(view, is_scores));
   if (out.labels.size() != out.predictions.size()) {
     return Error{ErrorCode::invalid_argument,

@@ -11,8 +11,7 @@ namespace {
 using testing::ElementsAre;
 
 std::vector<int64_t> labels_of(const std::vector<double>& numbers, const Shape& shape) {
-  const auto out =
-      label_classes({.data = numbers.data(), .dtype = DType::float64, .shape = shape});
+  const auto out = label_classes({.data = numbers.data(), .dtype = DType::float64, .shape = shape});
   EXPECT_TRUE(out.ok());
   return out.ok() ? *out : std::vector<int64_t>();
 }
@@ -37,8 +36,7 @@ TEST(Classes, labels_are_classes_or_one_hot) {
 TEST(Classes, labels_with_a_fraction_are_refused) {
   for (double number : {0.5, double{NAN}, double{INFINITY}}) {
     const Shape shape = {1};
-    const auto out =
-        label_classes({.data = &number, .dtype = DType::float64, .shape = shape});
+    const auto out = label_classes({.data = &number, .dtype = DType::float64, .shape = shape});
     ASSERT_FALSE(out.ok()) << number;
     EXPECT_EQ(out.error().code, ErrorCode::unsupported);
   }

@@ -8,8 +8,8 @@
 namespace smd::rules {
 namespace {
 
-constexpr double kWorse = 0.05;     // validation against its best
-constexpr double kGap = 0.1;        // validation against training
+constexpr double kWorse = 0.05;      // validation against its best
+constexpr double kGap = 0.1;         // validation against training
 constexpr double kImproving = 0.01;  // over the last quarter
 
 // By which part of `from` the metric is worse.

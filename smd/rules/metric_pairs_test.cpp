@@ -21,7 +21,8 @@ TEST(MetricPairs, names_tell_data_metric_and_direction) {
 }
 
 TEST(MetricPairs, some_metrics_are_better_when_larger) {
-  for (const char* metric : {"auc", "aucpr", "map@3", "ndcg@10-", "AUC", "accuracy", "my-accuracy"}) {
+  for (const char* metric :
+       {"auc", "aucpr", "map@3", "ndcg@10-", "AUC", "accuracy", "my-accuracy"}) {
     EXPECT_TRUE(parse_metric_name("train-" + std::string(metric))->rises) << metric;
   }
   for (const char* metric : {"rmse", "logloss", "error", "mape", "merror"}) {

@@ -87,23 +87,12 @@ std::string escape_html(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
     }
   }
   return out;
@@ -188,7 +177,8 @@ std::string draw(const BarChart& chart) {
   const double room = kWidth - kBarLeft - 80;
   double y = kTop;
   for (const ChartBar& bar : chart.bars) {
-    const double part = most > 0 && bar.value > 0 && std::isfinite(bar.value) ? bar.value / most : 0;
+    const double part =
+        most > 0 && bar.value > 0 && std::isfinite(bar.value) ? bar.value / most : 0;
     out += fmt::format(
         "<text class=\"tick\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>"
         "<rect x=\"{}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"15\" fill=\"{}\"/>"
@@ -197,8 +187,9 @@ std::string draw(const BarChart& chart) {
         kBarLeft + part * room + 5, y + 12, bar.value);
     y += kBarStep;
   }
-  out += fmt::format("<text class=\"axis\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
-                     kBarLeft + room / 2, y + 14, escape_html(chart.value_label));
+  out +=
+      fmt::format("<text class=\"axis\" x=\"{}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
+                  kBarLeft + room / 2, y + 14, escape_html(chart.value_label));
   return out + "</svg>\n";
 }
 

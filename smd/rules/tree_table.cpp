@@ -47,8 +47,7 @@ Result<TreeTable> TreeTable::create(const TensorValue* tree, const TensorValue& 
   if (tree != nullptr) {
     SMD_TRY(trees, to_ids(*tree));
   }
-  if (trees.size() != nodes.size() || yeses.size() != nodes.size() ||
-      noes.size() != nodes.size()) {
+  if (trees.size() != nodes.size() || yeses.size() != nodes.size() || noes.size() != nodes.size()) {
     return Error{ErrorCode::invalid_argument,
                  fmt::format("The columns of the trees have {} trees, {} nodes, {} and {} links; "
                              "they must be as many.",
@@ -62,7 +61,8 @@ Result<TreeTable> TreeTable::create(const TensorValue* tree, const TensorValue& 
     }
     out.lines_.push_back({trees[i], nodes[i], yeses[i], noes[i]});
   }
-  std::ranges::sort(out.lines_, {}, [](const Line& line) { return std::pair(line.tree, line.node); });
+  std::ranges::sort(out.lines_, {},
+                    [](const Line& line) { return std::pair(line.tree, line.node); });
   return out;
 }
 

@@ -18,8 +18,8 @@ TensorValue numbers(const std::vector<double>& values) {
 TEST(TreeTable, the_deepest_of_several_trees_is_found) {
   const TensorValue tree = numbers({5, 5, 5, 2, 2});
   const TensorValue node = numbers({0, 1, 2, 0, 1});
-  const auto table = TreeTable::create(&tree, node, numbers({1, 2, -1, 1, -1}),
-                                       numbers({-1, -1, -1, -1, -1}));
+  const auto table =
+      TreeTable::create(&tree, node, numbers({1, 2, -1, 1, -1}), numbers({-1, -1, -1, -1, -1}));
   ASSERT_TRUE(table.ok());
   EXPECT_EQ(table->deepest().tree, 5);
   EXPECT_EQ(table->deepest().depth, 2);

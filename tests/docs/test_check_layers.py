@@ -55,7 +55,7 @@ def test_a_planted_violation_is_found(tmp_path, path, line, message):
 
 
 def test_public_names_of_rules_may_name_a_framework(tmp_path):
-    assert not plant(tmp_path, "smd/rules/x.cpp", 'extern const RuleKind create_xgboost_report;\n')
+    assert not plant(tmp_path, "smd/rules/x.cpp", "extern const RuleKind create_xgboost_report;\n")
     assert plant(tmp_path, "smd/rules/x.cpp", "// xgboost_report is of XGBoost\n")
 
 

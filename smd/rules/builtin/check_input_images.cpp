@@ -147,20 +147,20 @@ class CheckInputImages final : public Rule {
       if (channel.count == 0) continue;
       if (std::fabs(channel.mean()) > options_.threshold_mean) {
         if (hits.empty()) {
-          hits.say(fmt::format("Channel {} of '{}' has the mean {:.6g} over {} images; up to {:g} "
-                               "from zero is accepted.",
-                               i, step.tensor(row), channel.mean(), input.images,
-                               options_.threshold_mean));
+          hits.say(fmt::format(
+              "Channel {} of '{}' has the mean {:.6g} over {} images; up to {:g} "
+              "from zero is accepted.",
+              i, step.tensor(row), channel.mean(), input.images, options_.threshold_mean));
         }
         report(i, "abs_channel_mean", std::fabs(channel.mean()), options_.threshold_mean);
       }
       const double distance = std::fabs(channel.std() - 1);
       if (options_.threshold_std && distance > *options_.threshold_std) {
         if (hits.empty()) {
-          hits.say(fmt::format("Channel {} of '{}' has the standard deviation {:.6g} over {} "
-                               "images; up to {:g} from one is accepted.",
-                               i, step.tensor(row), channel.std(), input.images,
-                               *options_.threshold_std));
+          hits.say(fmt::format(
+              "Channel {} of '{}' has the standard deviation {:.6g} over {} "
+              "images; up to {:g} from one is accepted.",
+              i, step.tensor(row), channel.std(), input.images, *options_.threshold_std));
         }
         report(i, "channel_std_distance", distance, *options_.threshold_std);
       }
@@ -211,10 +211,9 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
                   .threshold_samples = parameters.integer("threshold_samples"),
                   .channel = static_cast<size_t>(parameters.integer("channel"))};
   if (parameters.has("threshold_std")) options.threshold_std = parameters.real("threshold_std");
-  SMD_TRY(auto images, Selection::create({.what = "images",
-                                          .patterns = parameters.list("regex"),
-                                          .values = true},
-                                         parameters));
+  SMD_TRY(auto images, Selection::create(
+                           {.what = "images", .patterns = parameters.list("regex"), .values = true},
+                           parameters));
   return make_rule<CheckInputImages>(std::move(images), options);
 }
 
@@ -226,13 +225,16 @@ const RuleKind check_input_images = {
     .group = RuleGroup::application,
     .severity = Severity::warning,
     .summary = "The input images are not centred at zero.",
-    .sees = "The mean of each channel over all images so far, once there are threshold_samples of "
-            "them; fires when one is further from zero than threshold_mean.",
-    .why = "Layers are initialised for inputs around zero. Others shift every activation of the "
-           "first layers, so training begins slowly, or fails with a usual learning rate.",
-    .fix = "Subtract the mean of each channel and divide by its standard deviation before the "
-           "first layer, with the numbers of the training set, also for validation and later use. "
-           "Pixels from 0 to 255 are the usual reason.",
+    .sees =
+        "The mean of each channel over all images so far, once there are threshold_samples of "
+        "them; fires when one is further from zero than threshold_mean.",
+    .why =
+        "Layers are initialised for inputs around zero. Others shift every activation of the "
+        "first layers, so training begins slowly, or fails with a usual learning rate.",
+    .fix =
+        "Subtract the mean of each channel and divide by its standard deviation before the "
+        "first layer, with the numbers of the training set, also for validation and later use. "
+        "Pixels from 0 to 255 are the usual reason.",
     .parameters = kParameters,
     .collections = kCollections,
     .create = create,

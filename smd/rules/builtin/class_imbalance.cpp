@@ -101,9 +101,10 @@ class ClassImbalance final : public Rule {
   std::optional<std::string> missing() const override {
     if (not_classes_) return *not_classes_;
     if (most_samples_ >= options_.samples) return std::nullopt;
-    return fmt::format("It needs {} samples with labels and predictions of the same step, and the "
-                       "run has {}.",
-                       options_.samples, most_samples_);
+    return fmt::format(
+        "It needs {} samples with labels and predictions of the same step, and the "
+        "run has {}.",
+        options_.samples, most_samples_);
   }
 
  private:
@@ -143,20 +144,20 @@ class ClassImbalance final : public Rule {
                                  *options_.num_classes, most->first, most->second.count)
                    : fmt::format("There are {} samples of class {} and {} of class {}: {:.4g} to "
                                  "1, and {:g} to 1 is accepted.",
-                                 most->second.count, most->first, least->second.count,
-                                 least->first, ratio, options_.threshold_imbalance));
-      Violation* hit = hits.add(step, row, "imbalance", ratio, Op::above,
-                                options_.threshold_imbalance);
+                                 most->second.count, most->first, least->second.count, least->first,
+                                 ratio, options_.threshold_imbalance));
+      Violation* hit =
+          hits.add(step, row, "imbalance", ratio, Op::above, options_.threshold_imbalance);
       if (hit != nullptr) hit->with("counts", counts).with("error_rates", rates);
     }
     for (const auto& [number, tally] : tallies) {
       if (tally.count < options_.min_class_samples) continue;
       if (!(error_rate(tally) > options_.threshold_misprediction)) continue;
       if (hits.empty()) {
-        hits.say(fmt::format("{:.4g} % of the {} samples of class {} are mispredicted; {:g} % are "
-                             "accepted.",
-                             100 * error_rate(tally), tally.count, number,
-                             100 * options_.threshold_misprediction));
+        hits.say(fmt::format(
+            "{:.4g} % of the {} samples of class {} are mispredicted; {:g} % are "
+            "accepted.",
+            100 * error_rate(tally), tally.count, number, 100 * options_.threshold_misprediction));
       }
       Violation* hit = hits.add(step, row, "misprediction", error_rate(tally), Op::above,
                                 options_.threshold_misprediction);
@@ -227,10 +228,10 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
                   .argmax = parameters.boolean("argmax"),
                   .min_class_samples = parameters.integer("min_class_samples")};
   if (parameters.has("num_classes")) options.num_classes = parameters.integer("num_classes");
-  SMD_TRY(auto labels, Selection::create({.what = "labels",
-                                          .patterns = parameters.list("labels_regex"),
-                                          .values = true},
-                                         parameters));
+  SMD_TRY(auto labels,
+          Selection::create(
+              {.what = "labels", .patterns = parameters.list("labels_regex"), .values = true},
+              parameters));
   SMD_TRY(auto predictions, Selection::create({.what = "predictions",
                                                .patterns = parameters.list("predictions_regex"),
                                                .values = true},
@@ -246,14 +247,17 @@ const RuleKind class_imbalance = {
     .group = RuleGroup::any_framework,
     .severity = Severity::warning,
     .summary = "Some classes have far fewer samples than others, or are mostly mispredicted.",
-    .sees = "Labels and predictions of all steps so far; once there are enough samples, fires when "
-            "the largest class has more than threshold_imbalance times the samples of the "
-            "smallest, or when more than threshold_misprediction of a class is wrong.",
-    .why = "A model that sees a class rarely learns to ignore it, and the overall accuracy hides "
-           "that.",
-    .fix = "Draw the rare classes more often, weight their loss, or collect more of them, and "
-           "watch the accuracy of each class instead of the overall one. If a frequent class is "
-           "mispredicted, check its labels.",
+    .sees =
+        "Labels and predictions of all steps so far; once there are enough samples, fires when "
+        "the largest class has more than threshold_imbalance times the samples of the "
+        "smallest, or when more than threshold_misprediction of a class is wrong.",
+    .why =
+        "A model that sees a class rarely learns to ignore it, and the overall accuracy hides "
+        "that.",
+    .fix =
+        "Draw the rare classes more often, weight their loss, or collect more of them, and "
+        "watch the accuracy of each class instead of the overall one. If a frequent class is "
+        "mispredicted, check its labels.",
     .parameters = kParameters,
     .create = create,
 };

@@ -61,18 +61,18 @@ class Confusion final : public Rule {
       if (pairs->labels.empty()) continue;
       const int64_t classes = options_.category_no.value_or(ConfusionCounts::classes_in(*pairs));
       if (classes > kMostClasses) {
-        not_classes_ = fmt::format("A label or prediction is {}, which cannot be a class.",
-                                   classes - 1);
+        not_classes_ =
+            fmt::format("A label or prediction is {}, which cannot be a class.", classes - 1);
         return {};
       }
       has_compared_ = true;
       ConfusionCounts counts(std::max<int64_t>(classes, 1));
       const Status added = counts.add(*pairs);
       if (!added.ok()) {
-        return Error{added.error().code,
-                     fmt::format("Step {}, '{}' and '{}': {}", step.info().step,
-                                 step.tensor(*label_row), step.tensor(*found->second),
-                                 added.error().message)};
+        return Error{
+            added.error().code,
+            fmt::format("Step {}, '{}' and '{}': {}", step.info().step, step.tensor(*label_row),
+                        step.tensor(*found->second), added.error().message)};
       }
       judge(step, *found->second, counts, hits);
     }
@@ -229,14 +229,17 @@ const RuleKind confusion = {
     .group = RuleGroup::any_framework,
     .severity = Severity::warning,
     .summary = "The model confuses classes with each other.",
-    .sees = "The confusion matrix of labels and predictions of each step; fires when less than "
-            "min_diag of a class is right, or more than max_off_diag of it is taken for one other "
-            "class.",
-    .why = "Overall accuracy hides which classes fail. A single large number beside the diagonal "
-           "usually has a reason of its own: similar classes, swapped labels or missing samples.",
-    .fix = "Look at the samples of the named row and column: are their labels right, and can "
-           "people tell them apart? Add samples or features that separate the two classes, or "
-           "merge them. Early in training this is normal: judge later steps, or lower min_diag.",
+    .sees =
+        "The confusion matrix of labels and predictions of each step; fires when less than "
+        "min_diag of a class is right, or more than max_off_diag of it is taken for one other "
+        "class.",
+    .why =
+        "Overall accuracy hides which classes fail. A single large number beside the diagonal "
+        "usually has a reason of its own: similar classes, swapped labels or missing samples.",
+    .fix =
+        "Look at the samples of the named row and column: are their labels right, and can "
+        "people tell them apart? Add samples or features that separate the two classes, or "
+        "merge them. Early in training this is normal: judge later steps, or lower min_diag.",
     .parameters = kParameters,
     .create = create,
 };

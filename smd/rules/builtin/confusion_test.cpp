@@ -54,7 +54,8 @@ TEST(Confusion, shares_can_be_those_of_predictions) {
   const Json strict = {{"min_diag", 0.6}, {"max_off_diag", 1}};
   Json by_prediction = strict;
   by_prediction["normalize"] = "pred";
-  EXPECT_EQ(judge(kRule, run, {.parameters = strict}).hits.at(0).violations.at(0).context["row"], 1);
+  EXPECT_EQ(judge(kRule, run, {.parameters = strict}).hits.at(0).violations.at(0).context["row"],
+            1);
   EXPECT_EQ(
       judge(kRule, run, {.parameters = by_prediction}).hits.at(0).violations.at(0).context["row"],
       0);
@@ -78,7 +79,8 @@ TEST(Confusion, classes_out_of_range_are_an_error) {
 }
 
 TEST(Confusion, empty_classes_are_left_out) {
-  expect_silent(kRule, "labels@0=[0,9]; predictions@0=[0,9]", {.parameters = {{"category_no", 50}}});
+  expect_silent(kRule, "labels@0=[0,9]; predictions@0=[0,9]",
+                {.parameters = {{"category_no", 50}}});
 }
 
 TEST(Confusion, tensors_go_by_name_and_then_by_collection) {

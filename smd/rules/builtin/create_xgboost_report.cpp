@@ -71,7 +71,8 @@ class CreateReport final : public Rule {
   }
 
   std::string remark() const override {
-    return written_.empty() ? "" : fmt::format("Wrote {}/{} and {}.", written_, kPageFile, kJsonFile);
+    return written_.empty() ? ""
+                            : fmt::format("Wrote {}/{} and {}.", written_, kPageFile, kJsonFile);
   }
 
  private:
@@ -155,8 +156,8 @@ class CreateReport final : public Rule {
     SMD_TRY(const auto storage, storage::open_storage(place));
     Json report = {{"run", run}, {"step", step_}, {"written", clock_->unix_secs()}};
     report.update(report_.to_json());
-    SMD_RETURN_IF_ERROR(storage->put(kJsonFile, as_bytes(dump_json(report) + "\n"),
-                                     storage::Put::always, {}));
+    SMD_RETURN_IF_ERROR(
+        storage->put(kJsonFile, as_bytes(dump_json(report) + "\n"), storage::Put::always, {}));
     SMD_RETURN_IF_ERROR(
         storage->put(kPageFile, as_bytes(boosting_page(report)), storage::Put::always, {}));
     written_ = place;
@@ -207,13 +208,12 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
                              .values = true,
                              .is_required = false},
                             parameters));
-  SMD_TRY(auto metrics,
-          Selection::create({.what = "metrics of boosted trees",
-                             .collections = {std::string(collection_keys::kMetrics)},
-                             .patterns = {"^(train|validation|valid|eval|test)-"},
-                             .statistics = {Statistic::value},
-                             .is_required = false},
-                            parameters));
+  SMD_TRY(auto metrics, Selection::create({.what = "metrics of boosted trees",
+                                           .collections = {std::string(collection_keys::kMetrics)},
+                                           .patterns = {"^(train|validation|valid|eval|test)-"},
+                                           .statistics = {Statistic::value},
+                                           .is_required = false},
+                                          parameters));
   SMD_TRY(auto importances, Selection::create({.what = "importances of features",
                                                .patterns = {"^feature_importance/[^/]+/"},
                                                .statistics = {Statistic::value},
@@ -247,13 +247,15 @@ const RuleKind create_xgboost_report = {
     .group = RuleGroup::trees,
     .severity = Severity::info,
     .summary = "Writes a report about a training of boosted trees; it never fires.",
-    .sees = "Metrics, importances of features, labels, predictions and hyperparameters. Writes "
-            "xgboost_report.html and xgboost_report.json: the distribution of the labels, the loss "
-            "by step with a remark on the fit, the importance of the features, and what suits the "
-            "task: confusion matrix, accuracy of each class and ROC curve, or residuals and errors "
-            "by target.",
-    .why = "One page shows whether a model is fit for use, and its numbers can be compared between "
-           "runs.",
+    .sees =
+        "Metrics, importances of features, labels, predictions and hyperparameters. Writes "
+        "xgboost_report.html and xgboost_report.json: the distribution of the labels, the loss "
+        "by step with a remark on the fit, the importance of the features, and what suits the "
+        "task: confusion matrix, accuracy of each class and ROC curve, or residuals and errors "
+        "by target.",
+    .why =
+        "One page shows whether a model is fit for use, and its numbers can be compared between "
+        "runs.",
     .fix = "Nothing is wrong. A section whose tensors were not saved says which ones it needs.",
     .parameters = kParameters,
     .collections = kCollections,

@@ -96,10 +96,11 @@ TEST_F(CreateXgboostReport, a_binary_run_has_a_roc_curve_and_no_hit) {
 }
 
 TEST_F(CreateXgboostReport, a_regression_run_has_residuals_and_no_confusion_matrix) {
-  make("hyperparameters/objective@0:str=reg:squarederror;"
-       "labels@0=[0,10,20,100]; predictions@0=[5,5,5,5];"
-       "labels@5=[0,10,20,100]; predictions@5=[1,9,22,90];"
-       "train-rmse@0,5=50,5; validation-rmse@0,5=50,6");
+  make(
+      "hyperparameters/objective@0:str=reg:squarederror;"
+      "labels@0=[0,10,20,100]; predictions@0=[5,5,5,5];"
+      "labels@5=[0,10,20,100]; predictions@5=[1,9,22,90];"
+      "train-rmse@0,5=50,5; validation-rmse@0,5=50,6");
   const Json made = report();
   EXPECT_EQ(made["task"], "regression");
   const Json& sections = made["sections"];
@@ -137,8 +138,9 @@ TEST_F(CreateXgboostReport, the_page_needs_nothing_from_elsewhere) {
 }
 
 TEST_F(CreateXgboostReport, many_classes_come_as_scores) {
-  make("hyperparameters/objective@0:str=multi:softprob; labels@0=[0,1,2];"
-       "predictions@0=[[0.8,0.1,0.1],[0.1,0.8,0.1],[0.5,0.3,0.2]]");
+  make(
+      "hyperparameters/objective@0:str=multi:softprob; labels@0=[0,1,2];"
+      "predictions@0=[[0.8,0.1,0.1],[0.1,0.8,0.1],[0.5,0.3,0.2]]");
   const Json made = report();
   EXPECT_EQ(made["task"], "multi-class classification");
   EXPECT_EQ(made["sections"]["confusion_matrix"]["matrix"],
@@ -147,8 +149,9 @@ TEST_F(CreateXgboostReport, many_classes_come_as_scores) {
 }
 
 TEST_F(CreateXgboostReport, margins_are_split_at_zero) {
-  make("hyperparameters/objective@0:str=binary:logitraw; labels@0=[0,1];"
-       "predictions@0=[-3,0.2]");
+  make(
+      "hyperparameters/objective@0:str=binary:logitraw; labels@0=[0,1];"
+      "predictions@0=[-3,0.2]");
   EXPECT_EQ(report()["sections"]["confusion_matrix"]["matrix"], Json({{1, 0}, {0, 1}}));
 }
 
@@ -177,12 +180,12 @@ TEST_F(CreateXgboostReport, sections_say_which_inputs_are_missing) {
 }
 
 TEST_F(CreateXgboostReport, numbers_that_are_not_finite_do_no_harm) {
-  make("labels@0=[0,1,nan]; predictions@0=[nan,inf,1]; train-auc@0,1=nan,0.5;"
-       "validation-auc@0,1=inf,0.4; feature_importance/weight/f0@0=nan");
+  make(
+      "labels@0=[0,1,nan]; predictions@0=[nan,inf,1]; train-auc@0,1=nan,0.5;"
+      "validation-auc@0,1=inf,0.4; feature_importance/weight/f0@0=nan");
   EXPECT_EQ(report()["sections"]["label_distribution"]["count"], 2);
   make("labels@0=[0.5,1]; predictions@0=[nan,inf]");
-  EXPECT_THAT(report()["sections"]["residuals"]["missing"].get<std::string>(),
-              HasSubstr("finite"));
+  EXPECT_THAT(report()["sections"]["residuals"]["missing"].get<std::string>(), HasSubstr("finite"));
 }
 
 TEST_F(CreateXgboostReport, nothing_is_written_without_any_input) {

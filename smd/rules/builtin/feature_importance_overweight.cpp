@@ -53,19 +53,18 @@ class FeatureImportanceOverweight final : public Rule {
       const std::string& tensor = step.tensor(*feature.row);
       return tensor.substr(tensor.rfind('/') + 1);
     };
-    Violation* hit =
-        hits.add(step, *features.front().row, "top_share", top / total, Op::above,
-                 options_.threshold);
+    Violation* hit = hits.add(step, *features.front().row, "top_share", top / total, Op::above,
+                              options_.threshold);
     if (hit == nullptr) return;
     Json listed = Json::array();
     for (const Feature& feature : features) {
       listed.push_back({{"feature", name(feature)}, {"share", feature.importance / total}});
     }
     hit->with("top_features", std::move(listed));
-    hits.say(fmt::format("{} of the features, led by '{}', hold {:.4g} % of the importance; {:g} % "
-                         "are accepted.",
-                         features.size(), name(features.front()), 100 * top / total,
-                         100 * options_.threshold));
+    hits.say(fmt::format(
+        "{} of the features, led by '{}', hold {:.4g} % of the importance; {:g} % "
+        "are accepted.",
+        features.size(), name(features.front()), 100 * top / total, 100 * options_.threshold));
   }
 
   Selection importances_;
@@ -94,11 +93,10 @@ constexpr CollectionRequest::Setting kSettings[] = {{"save_interval", "500"}};
 constexpr CollectionRequest kCollections[] = {{collection_keys::kFeatureImportance, kSettings}};
 
 Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleContext&) {
-  SMD_TRY(auto importances,
-          Selection::create({.what = "importances of features",
-                             .patterns = parameters.list("tensor_regex"),
-                             .statistics = {Statistic::value}},
-                            parameters));
+  SMD_TRY(auto importances, Selection::create({.what = "importances of features",
+                                               .patterns = parameters.list("tensor_regex"),
+                                               .statistics = {Statistic::value}},
+                                              parameters));
   return make_rule<FeatureImportanceOverweight>(
       std::move(importances),
       Options{.threshold = parameters.real("threshold"),
@@ -114,14 +112,17 @@ const RuleKind feature_importance_overweight = {
     .group = RuleGroup::trees,
     .severity = Severity::warning,
     .summary = "A few features carry the whole model.",
-    .sees = "The importances of all features at a step; fires when the nfeatures largest make up "
-            "more than the threshold. Steps with no more features than that are left out, unless "
-            "compat is given.",
-    .why = "The other features hardly count, so the model fails with those few: when they are "
-           "missing, change their meaning, or hold what is to be predicted.",
-    .fix = "Look at the features that lead: do they contain the answer (leakage), or an id? Remove "
-           "or coarsen such ones. Otherwise sample columns (colsample_bytree), regularise, or drop "
-           "the features that nobody needs.",
+    .sees =
+        "The importances of all features at a step; fires when the nfeatures largest make up "
+        "more than the threshold. Steps with no more features than that are left out, unless "
+        "compat is given.",
+    .why =
+        "The other features hardly count, so the model fails with those few: when they are "
+        "missing, change their meaning, or hold what is to be predicted.",
+    .fix =
+        "Look at the features that lead: do they contain the answer (leakage), or an id? Remove "
+        "or coarsen such ones. Otherwise sample columns (colsample_bytree), regularise, or drop "
+        "the features that nobody needs.",
     .parameters = kParameters,
     .collections = kCollections,
     .create = create,

@@ -90,10 +90,10 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
   }
   std::vector<Token> tokens;
   for (size_t i = 0; i < values.size(); ++i) tokens.push_back({values[i], thresholds[i]});
-  SMD_TRY(auto inputs, Selection::create({.what = "token ids",
-                                          .patterns = parameters.list("tensor_regex"),
-                                          .values = true},
-                                         parameters));
+  SMD_TRY(auto inputs,
+          Selection::create(
+              {.what = "token ids", .patterns = parameters.list("tensor_regex"), .values = true},
+              parameters));
   return make_rule<NlpSequenceRatio>(std::move(inputs), std::move(tokens));
 }
 
@@ -105,13 +105,16 @@ const RuleKind nlp_sequence_ratio = {
     .group = RuleGroup::application,
     .severity = Severity::warning,
     .summary = "Batches consist mostly of padding or of unknown tokens.",
-    .sees = "How often each of token_values occurs in every saved batch of token ids; fires when "
-            "one makes up more than its percentage.",
-    .why = "Padding is computed like any other token, so most of the work is wasted; unknown "
-           "tokens tell the model nothing.",
-    .fix = "Against padding, put sequences of similar length into one batch, pack several into "
-           "one, or lower the maximum length. Against unknown tokens, check that tokenizer and "
-           "vocabulary belong to the data.",
+    .sees =
+        "How often each of token_values occurs in every saved batch of token ids; fires when "
+        "one makes up more than its percentage.",
+    .why =
+        "Padding is computed like any other token, so most of the work is wasted; unknown "
+        "tokens tell the model nothing.",
+    .fix =
+        "Against padding, put sequences of similar length into one batch, pack several into "
+        "one, or lower the maximum length. Against unknown tokens, check that tokenizer and "
+        "vocabulary belong to the data.",
     .parameters = kParameters,
     .collections = kCollections,
     .create = create,

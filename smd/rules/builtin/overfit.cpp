@@ -88,8 +88,8 @@ class Overfit final : public Rule {
       if (train.count == 0 || eval.count == 0) continue;
       const double ratio = count(train.value(), eval.value(), false, loss.counter);
       if (loss.counter < options_.patience) continue;
-      Violation* hit = hits.add(run, key.first, key.second, "ratio", ratio, Op::above,
-                                options_.ratio_threshold);
+      Violation* hit =
+          hits.add(run, key.first, key.second, "ratio", ratio, Op::above, options_.ratio_threshold);
       describe(hit, train.value(), eval.value(), loss.counter);
       if (hit != nullptr) {
         hit->with("train_count", Json(train.count)).with("validation_count", Json(eval.count));
@@ -107,8 +107,8 @@ class Overfit final : public Rule {
       int64_t& counter = by_row_[{pair.validation->tensor, pair.validation->worker}].counter;
       const double ratio = count(train, validation, pair.rises, counter);
       if (counter < options_.patience) continue;
-      Violation* hit = hits.add(step, *pair.validation, "ratio", ratio, Op::above,
-                                options_.ratio_threshold);
+      Violation* hit =
+          hits.add(step, *pair.validation, "ratio", ratio, Op::above, options_.ratio_threshold);
       describe(hit, train, validation, counter);
       if (hit != nullptr) hit->with("train_tensor", Json(step.tensor(*pair.train)));
       say(step.tensor(*pair.validation), train, validation, ratio, hits);
@@ -128,15 +128,17 @@ class Overfit final : public Rule {
 
   static void describe(Violation* hit, double train, double validation, int64_t counter) {
     if (hit == nullptr) return;
-    hit->with("train_mean", train).with("validation_mean", validation).with("counter",
-                                                                           Json(counter));
+    hit->with("train_mean", train)
+        .with("validation_mean", validation)
+        .with("counter", Json(counter));
   }
 
   static void say(const std::string& tensor, double train, double validation, double ratio,
                   Hits& hits) {
-    hits.say(fmt::format("'{}' is {:.6g} on the validation data and {:.6g} on the training data, "
-                         "which is worse by {:.4g} %.",
-                         tensor, validation, train, 100 * ratio));
+    hits.say(
+        fmt::format("'{}' is {:.6g} on the validation data and {:.6g} on the training data, "
+                    "which is worse by {:.4g} %.",
+                    tensor, validation, train, 100 * ratio));
   }
 
   Selection losses_;
@@ -193,16 +195,19 @@ const RuleKind overfit = {
     .group = RuleGroup::any_framework,
     .severity = Severity::warning,
     .summary = "The validation loss has left the training loss behind.",
-    .sees = "The mean loss of each evaluation against the mean training loss since the evaluation "
-            "before it, or train and validation metrics of the same step where a job has no modes; "
-            "fires when validation is worse by more than ratio_threshold of the training loss, "
-            "patience times in a row.",
-    .why = "The model learns the training data by heart: what it gains there is not worth anything "
-           "on new data, and the gap usually grows from here.",
-    .fix = "Use the checkpoint with the best validation loss. To get further, add data or "
-           "augmentation, regularise (weight decay, dropout, fewer or shallower trees), or make the "
-           "model smaller. If the gap was there from the first evaluation, check that both losses "
-           "are computed the same way and that both sets come from the same source.",
+    .sees =
+        "The mean loss of each evaluation against the mean training loss since the evaluation "
+        "before it, or train and validation metrics of the same step where a job has no modes; "
+        "fires when validation is worse by more than ratio_threshold of the training loss, "
+        "patience times in a row.",
+    .why =
+        "The model learns the training data by heart: what it gains there is not worth anything "
+        "on new data, and the gap usually grows from here.",
+    .fix =
+        "Use the checkpoint with the best validation loss. To get further, add data or "
+        "augmentation, regularise (weight decay, dropout, fewer or shallower trees), or make the "
+        "model smaller. If the gap was there from the first evaluation, check that both losses "
+        "are computed the same way and that both sets come from the same source.",
     .parameters = kParameters,
     .create = create,
 };

@@ -45,8 +45,7 @@ TEST(Overfit, tells_means_ratio_and_lengths) {
 }
 
 TEST(Overfit, patience_counts_evaluations_in_a_row) {
-  const std::string run =
-      "loss@T0,E1,T2,E3,T4,E5,T6,E7,T8=1,2,1,1,1,2,1,2,1";
+  const std::string run = "loss@T0,E1,T2,E3,T4,E5,T6,E7,T8=1,2,1,1,1,2,1,2,1";
   EXPECT_THAT(judge(kRule, run).steps(), ElementsAre(2, 6, 8));
   EXPECT_THAT(judge(kRule, run, {.parameters = {{"patience", "2"}}}).steps(), ElementsAre(8));
 }
@@ -99,7 +98,8 @@ TEST(Overfit, each_loss_has_its_own_counter) {
 
 TEST(Overfit, metrics_without_modes_are_paired_by_name) {
   const CaseOptions options{.collections = {{"losses", "-rmse"}}};
-  expect_fires(kRule, "train-rmse@0,1,2=1,0.8,0.5; validation-rmse@0,1,2=1.05,0.85,0.6", 2, options);
+  expect_fires(kRule, "train-rmse@0,1,2=1,0.8,0.5; validation-rmse@0,1,2=1.05,0.85,0.6", 2,
+               options);
   expect_silent(kRule, "train-rmse@0,1=1,0.8; eval-rmse@0,1=1.05,0.85", options);
   expect_fires(kRule, "train-rmse@4=1; test-rmse@4=2", 4, options);
   const Verdict verdict = judge(kRule, "train-rmse@4=1; valid-rmse@4=2", options);

@@ -161,17 +161,15 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
     return Error{ErrorCode::invalid_argument,
                  "Overtraining has both delta and delta_relative; give one of them."};
   }
-  SMD_TRY(auto losses,
-          Selection::create({.what = "losses",
-                             .collections = {std::string(collection_keys::kLosses)},
-                             .statistics = {Statistic::mean}},
-                            parameters));
+  SMD_TRY(auto losses, Selection::create({.what = "losses",
+                                          .collections = {std::string(collection_keys::kLosses)},
+                                          .statistics = {Statistic::mean}},
+                                         parameters));
   return make_rule<Overtraining>(
-      std::move(losses),
-      Options{.patience_train = parameters.integer("patience_train"),
-              .patience_validation = parameters.integer("patience_validation"),
-              .delta = parameters.real(is_relative ? "delta_relative" : "delta"),
-              .is_relative = is_relative});
+      std::move(losses), Options{.patience_train = parameters.integer("patience_train"),
+                                 .patience_validation = parameters.integer("patience_validation"),
+                                 .delta = parameters.real(is_relative ? "delta_relative" : "delta"),
+                                 .is_relative = is_relative});
 }
 
 }  // namespace
@@ -182,14 +180,17 @@ const RuleKind overtraining = {
     .group = RuleGroup::any_framework,
     .severity = Severity::warning,
     .summary = "Neither the training loss nor the validation loss improves any more.",
-    .sees = "The best training loss and the best validation loss so far; fires when the last "
-            "patience_train training losses and, if there are any, the last patience_validation "
-            "validation losses brought no improvement of more than delta.",
-    .why = "The model sits in a minimum. Further steps cost time and money, and what they still "
-           "change fits the training data rather than the task.",
-    .fix = "Stop here and use the checkpoint with the best validation loss; early stopping does so "
-           "by itself. If the loss is still too high, lower the learning rate or change the model "
-           "instead of training longer. Give delta_relative if the losses are on a small scale.",
+    .sees =
+        "The best training loss and the best validation loss so far; fires when the last "
+        "patience_train training losses and, if there are any, the last patience_validation "
+        "validation losses brought no improvement of more than delta.",
+    .why =
+        "The model sits in a minimum. Further steps cost time and money, and what they still "
+        "change fits the training data rather than the task.",
+    .fix =
+        "Stop here and use the checkpoint with the best validation loss; early stopping does so "
+        "by itself. If the loss is still too high, lower the learning rate or change the model "
+        "instead of training longer. Give delta_relative if the losses are on a small scale.",
     .parameters = kParameters,
     .create = create,
 };

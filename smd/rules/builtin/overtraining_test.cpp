@@ -22,8 +22,7 @@ TEST(Overtraining, is_silent_while_training_improves) {
 
 TEST(Overtraining, both_patiences_must_be_used_up) {
   const std::string run = "loss@T0,E1,T2,T3,T4,E5,E6,E7=1,1,1,1,1,0.5,0.5,0.5";
-  expect_fires(kRule, run, 7,
-               {.parameters = {{"patience_train", 3}, {"patience_validation", 2}}});
+  expect_fires(kRule, run, 7, {.parameters = {{"patience_train", 3}, {"patience_validation", 2}}});
   expect_silent(kRule, run, {.parameters = {{"patience_train", 3}, {"patience_validation", 3}}});
   expect_silent(kRule, run, {.parameters = {{"patience_train", 4}, {"patience_validation", 2}}});
 }

@@ -65,18 +65,17 @@ class StalledTraining final : public Rule {
       report(progress, worker, age, hits);
     }
     if (silent.empty() || !is_quiet) return;
-    hits.say(fmt::format("Worker '{}'{} has saved nothing for at least {:.0f} s; the newest step "
-                         "of the run is {}.",
-                         silent.front(),
-                         silent.size() > 1 ? fmt::format(" and {} more", silent.size() - 1) : "",
-                         options_.threshold_secs,
-                         progress.newest_step ? progress.newest_step->step : -1));
+    hits.say(fmt::format(
+        "Worker '{}'{} has saved nothing for at least {:.0f} s; the newest step "
+        "of the run is {}.",
+        silent.front(), silent.size() > 1 ? fmt::format(" and {} more", silent.size() - 1) : "",
+        options_.threshold_secs, progress.newest_step ? progress.newest_step->step : -1));
   }
 
   void report(const Progress& progress, const std::string& worker, double age, Hits& hits) const {
-    Violation* hit = hits.add("", "silent_secs", age,
-                              age > options_.threshold_secs ? Op::above : Op::equal,
-                              options_.threshold_secs);
+    Violation* hit =
+        hits.add("", "silent_secs", age, age > options_.threshold_secs ? Op::above : Op::equal,
+                 options_.threshold_secs);
     if (hit == nullptr) return;
     hit->worker = worker;
     Json ages = Json::object();
@@ -135,14 +134,17 @@ const RuleKind stalled_training_rule = {
     .group = RuleGroup::any_framework,
     .severity = Severity::error,
     .summary = "The training has not saved anything new for a long time.",
-    .sees = "The time since the newest step appeared, while a growing run is followed; fires when "
-            "it reaches the threshold and the job has not said that it has ended. Fires again only "
-            "after news and another silence.",
-    .why = "The job hangs or has died: a deadlock between workers, a blocked data loader, a full "
-           "disk or a lost machine. It costs as much as one that works.",
-    .fix = "Look at the job's processes and its log, above all at the worker that is silent "
-           "longest (per_worker tells). If the job is fine and just saves rarely, raise the "
-           "threshold above the time between two saved steps.",
+    .sees =
+        "The time since the newest step appeared, while a growing run is followed; fires when "
+        "it reaches the threshold and the job has not said that it has ended. Fires again only "
+        "after news and another silence.",
+    .why =
+        "The job hangs or has died: a deadlock between workers, a blocked data loader, a full "
+        "disk or a lost machine. It costs as much as one that works.",
+    .fix =
+        "Look at the job's processes and its log, above all at the worker that is silent "
+        "longest (per_worker tells). If the job is fine and just saves rarely, raise the "
+        "threshold above the time between two saved steps.",
     .parameters = kParameters,
     .create = create,
 };

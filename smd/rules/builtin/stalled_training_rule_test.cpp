@@ -104,7 +104,8 @@ TEST(StalledTrainingRule, is_armed_again_by_new_data) {
 
 TEST(StalledTrainingRule, a_single_silent_worker_counts_on_request) {
   for (const bool per_worker : {false, true}) {
-    Watcher watcher(per_worker ? R"({"threshold": 60, "per_worker": true})" : R"({"threshold": 60})");
+    Watcher watcher(per_worker ? R"({"threshold": 60, "per_worker": true})"
+                               : R"({"threshold": 60})");
     watcher.see_step(0, "worker_1");
     for (int i = 0; i < 10; ++i) {
       watcher.see_step(i, "worker_0");

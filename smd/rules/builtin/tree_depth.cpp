@@ -158,13 +158,16 @@ const RuleKind tree_depth = {
     .group = RuleGroup::trees,
     .severity = Severity::warning,
     .summary = "Trees are deeper than expected.",
-    .sees = "The largest node id of the trees of a round, from which the depth of a full tree "
-            "follows, or the true depth with method=links; fires when it is above depth. The "
-            "collection trees must be saved.",
-    .why = "Each level doubles the leaves, so deep trees fit single samples and noise, and they "
-           "take more time and memory, in training and in use.",
-    .fix = "Lower max_depth or max_leaves, or raise min_child_weight or gamma. If the depth is "
-           "what you want, give it as the parameter depth.",
+    .sees =
+        "The largest node id of the trees of a round, from which the depth of a full tree "
+        "follows, or the true depth with method=links; fires when it is above depth. The "
+        "collection trees must be saved.",
+    .why =
+        "Each level doubles the leaves, so deep trees fit single samples and noise, and they "
+        "take more time and memory, in training and in use.",
+    .fix =
+        "Lower max_depth or max_leaves, or raise min_child_weight or gamma. If the depth is "
+        "what you want, give it as the parameter depth.",
     .parameters = kParameters,
     .create = create,
 };

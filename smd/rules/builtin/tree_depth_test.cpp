@@ -39,10 +39,9 @@ TEST(TreeDepth, the_largest_id_is_enough) {
 }
 
 TEST(TreeDepth, tells_tree_and_depths) {
-  const Verdict verdict =
-      judge(kRule,
-            "trees/Tree@2=[3,3,4,4,4]; trees/Node@2=[0,1,0,40,80];"
-            "trees/Yes@2=[1,nan,40,80,nan]; trees/No@2=[nan,nan,nan,nan,nan]");
+  const Verdict verdict = judge(kRule,
+                                "trees/Tree@2=[3,3,4,4,4]; trees/Node@2=[0,1,0,40,80];"
+                                "trees/Yes@2=[1,nan,40,80,nan]; trees/No@2=[nan,nan,nan,nan,nan]");
   const Violation& hit = verdict.hits.at(0).violations.at(0);
   EXPECT_EQ(hit.value, 6);
   EXPECT_EQ(hit.threshold, 4);
@@ -68,9 +67,9 @@ TEST(TreeDepth, links_that_lead_nowhere_or_back_are_not_followed) {
 
 TEST(TreeDepth, tells_what_it_needs) {
   EXPECT_THAT(judge(kRule, "x@0=1").missing.value_or(""), HasSubstr("nodes of trees"));
-  EXPECT_THAT(judge(kRule, nodes_up_to(62), {.parameters = {{"method", "links"}}})
-                  .missing.value_or(""),
-              HasSubstr("trees/Yes"));
+  EXPECT_THAT(
+      judge(kRule, nodes_up_to(62), {.parameters = {{"method", "links"}}}).missing.value_or(""),
+      HasSubstr("trees/Yes"));
 }
 
 TEST(TreeDepth, bad_parameters_are_refused) {
