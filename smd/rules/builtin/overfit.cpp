@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -73,6 +74,7 @@ class Overfit final : public Rule {
   }
 
  private:
+  using Key = std::pair<uint32_t, uint32_t>;  // tensor, worker
   struct Loss {
     Mean train;  // since the evaluation before
     Mean eval;   // of the one that is open
@@ -81,20 +83,28 @@ class Overfit final : public Rule {
 
   void close_eval(const RunView& run, Hits& hits) {
     is_eval_open_ = false;
-    for (auto& [key, loss] : by_row_) {
-      if (!loss.eval.has_any) continue;
+    std::vector<Key> keys;
+    for (const auto& [key, loss] : by_row_) {
+      if (loss.eval.has_any) keys.push_back(key);
+    }
+    std::ranges::sort(keys, {}, [&](const Key& key) {
+      return std::pair<std::string_view, std::string_view>(run.tensor(key.first),
+                                                           run.worker(key.second));
+    });
+    for (const Key& key : keys) {
+      Loss& loss = by_row_[key];
       const Mean train = std::exchange(loss.train, {});
       const Mean eval = std::exchange(loss.eval, {});
       if (train.count == 0 || eval.count == 0) continue;
       const double ratio = count(train.value(), eval.value(), false, loss.counter);
       if (loss.counter < options_.patience) continue;
+      say(run.tensor(key.first), train.value(), eval.value(), ratio, hits);
       Violation* hit =
           hits.add(run, key.first, key.second, "ratio", ratio, Op::above, options_.ratio_threshold);
       describe(hit, train.value(), eval.value(), loss.counter);
       if (hit != nullptr) {
         hit->with("train_count", Json(train.count)).with("validation_count", Json(eval.count));
       }
-      say(run.tensor(key.first), train.value(), eval.value(), ratio, hits);
     }
   }
 
@@ -107,11 +117,11 @@ class Overfit final : public Rule {
       int64_t& counter = by_row_[{pair.validation->tensor, pair.validation->worker}].counter;
       const double ratio = count(train, validation, pair.rises, counter);
       if (counter < options_.patience) continue;
+      say(step.tensor(*pair.validation), train, validation, ratio, hits);
       Violation* hit =
           hits.add(step, *pair.validation, "ratio", ratio, Op::above, options_.ratio_threshold);
       describe(hit, train, validation, counter);
       if (hit != nullptr) hit->with("train_tensor", Json(step.tensor(*pair.train)));
-      say(step.tensor(*pair.validation), train, validation, ratio, hits);
     }
   }
 
@@ -133,8 +143,10 @@ class Overfit final : public Rule {
         .with("counter", Json(counter));
   }
 
+  // About the first violation.
   static void say(const std::string& tensor, double train, double validation, double ratio,
                   Hits& hits) {
+    if (!hits.empty()) return;
     hits.say(
         fmt::format("'{}' is {:.6g} on the validation data and {:.6g} on the training data, "
                     "which is worse by {:.4g} %.",
@@ -143,7 +155,7 @@ class Overfit final : public Rule {
 
   Selection losses_;
   Options options_;
-  std::map<std::pair<uint32_t, uint32_t>, Loss> by_row_;
+  std::map<Key, Loss> by_row_;
   std::vector<const TensorRow*> rows_;
   bool is_eval_open_ = false;
   StepInfo last_eval_;

@@ -96,6 +96,13 @@ TEST(Overfit, each_loss_has_its_own_counter) {
             0u);
 }
 
+TEST(Overfit, losses_of_one_evaluation_are_listed_by_name) {
+  const Verdict verdict = judge(kRule, "b_loss@T0,E1,T2=1,2,1; a_loss@T0,E1,T2=1,3,1");
+  ASSERT_EQ(verdict.hits.at(0).violations.size(), 2u);
+  EXPECT_EQ(verdict.hits[0].violations[0].tensor, "a_loss");
+  EXPECT_THAT(verdict.hits[0].message, HasSubstr("'a_loss' is 3 on the validation data"));
+}
+
 TEST(Overfit, metrics_without_modes_are_paired_by_name) {
   const CaseOptions options{.collections = {{"losses", "-rmse"}}};
   expect_fires(kRule, "train-rmse@0,1,2=1,0.8,0.5; validation-rmse@0,1,2=1.05,0.85,0.6", 2,

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -100,6 +101,18 @@ class Overtraining final : public Rule {
     if (loss.validation.has_any && loss.validation.counter < options_.patience_validation) return;
     const auto count = static_cast<double>(loss.train.counter);
     const auto patience = static_cast<double>(options_.patience_train);
+    if (hits.empty()) {
+      const std::string validation =
+          loss.validation.has_any ? fmt::format(" and {} of validation", loss.validation.counter)
+                                  : "";
+      const std::string best =
+          loss.train.best_step < 0
+              ? "it was never a finite number"
+              : fmt::format("its best value is {:.6g} at step {}",
+                            rises ? -loss.train.best : loss.train.best, loss.train.best_step);
+      hits.say(fmt::format("'{}' has not improved for {} saved steps of training{}; {}.",
+                           step.tensor(row), loss.train.counter, validation, best));
+    }
     Violation* hit = hits.add(step, row, "train_steps_without_improvement", count,
                               count > patience ? Op::above : Op::equal, patience);
     if (hit != nullptr) {
@@ -109,13 +122,6 @@ class Overtraining final : public Rule {
         hit->with("validation_patience", Json(options_.patience_validation));
       }
     }
-    hits.say(fmt::format(
-        "'{}' has not improved for {} saved steps of training{}; its best value is {:.6g} at step "
-        "{}.",
-        step.tensor(row), loss.train.counter,
-        loss.validation.has_any ? fmt::format(" and {} of validation", loss.validation.counter)
-                                : "",
-        rises ? -loss.train.best : loss.train.best, loss.train.best_step));
   }
 
   static void describe(Violation& hit, const std::string& which, const Track& track, bool rises) {

@@ -73,8 +73,10 @@ class TreeDepth final : public Rule {
     } else {
       SMD_TRY(tree, tree_of_largest(step, columns, largest));
     }
-    hits.say(fmt::format("{} {} levels deep; {} are accepted.",
-                         tree ? fmt::format("Tree {} is", *tree) : "A tree is", depth, depth_));
+    if (hits.empty()) {
+      hits.say(fmt::format("{} {} levels deep; {} are accepted.",
+                           tree ? fmt::format("Tree {} is", *tree) : "A tree is", depth, depth_));
+    }
     Violation* hit = hits.add(step, row, "depth", static_cast<double>(depth), Op::above,
                               static_cast<double>(depth_));
     if (hit == nullptr) return {};
