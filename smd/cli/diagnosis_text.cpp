@@ -95,7 +95,12 @@ void print_diagnosis(const Terminal& terminal, const rules::Diagnosis& diagnosis
         2, width);
   }
   for (const rules::Finding& finding : diagnosis.findings) print(terminal, finding);
-  if (!diagnosis.failed.empty() || !diagnosis.not_evaluated.empty()) out << '\n';
+  if (!diagnosis.remarks.empty() || !diagnosis.failed.empty() || !diagnosis.not_evaluated.empty()) {
+    out << '\n';
+  }
+  for (const auto& note : diagnosis.remarks) {
+    print_wrapped(out, fmt::format("{}: {}", note.kind->name, printable(note.message)), 0, width);
+  }
   for (const auto& note : diagnosis.failed) {
     print_wrapped(out, fmt::format("{} failed: {}", note.kind->name, printable(note.message)), 0,
                   width);

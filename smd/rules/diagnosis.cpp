@@ -42,6 +42,7 @@ Json Diagnosis::to_json() const {
           {"no_issues_found", std::move(quiet)},
           {"not_evaluated", json_of(not_evaluated)},
           {"failed", json_of(failed)},
+          {"remarks", json_of(remarks)},
           {"unreadable_steps", unreadable_steps},
           {"first_problem", first_problem.empty() ? Json(nullptr) : Json(first_problem)}};
 }
@@ -62,9 +63,13 @@ Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisO
   Diagnosis out{.run = trial->name()};
   Runner runner({.on_fire = OnFire::keep_going, .context = options.context});
   for (const RuleKind* kind : kinds) {
+    const bool is_asked_for = !options.rules.empty() || !parameters[kind].empty();
+    if (kind->writes_files && !is_asked_for) {
+      out.not_evaluated.push_back({kind, "It writes files, so it has to be asked for by name."});
+      continue;
+    }
     const Status added = runner.add(*kind, parameters[kind]);
     if (added.ok()) continue;
-    const bool is_asked_for = !options.rules.empty() || !parameters[kind].empty();
     if (is_asked_for || added.error().code != ErrorCode::not_found) return added.error();
     out.not_evaluated.push_back({kind, added.error().message});
   }
@@ -75,6 +80,9 @@ Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisO
   out.step_count = runner.step_count();
   out.findings = runner.findings();
   for (const auto& evaluation : runner.evaluations()) {
+    if (std::string remark = evaluation->remark(); !remark.empty()) {
+      out.remarks.push_back({&evaluation->kind(), std::move(remark)});
+    }
     if (evaluation->status() == RuleStatus::error) {
       out.failed.push_back({&evaluation->kind(), evaluation->error()});
     } else if (evaluation->hit_count() > 0) {

@@ -17,7 +17,7 @@
 namespace smd::rules {
 
 struct DiagnosisOptions {
-  // Names of rules; empty: all, those that need parameters nobody gave being left out.
+  // Names of rules; empty: all, without those that write files or need parameters nobody gave.
   std::vector<std::string> rules{};
   // Parameters by the name of a rule, as objects.
   std::map<std::string, Json> parameters{};
@@ -38,6 +38,7 @@ struct Diagnosis {
   std::vector<const RuleKind*> silent;  // judged something and found nothing
   std::vector<Note> not_evaluated;      // nothing to judge, or parameters are missing
   std::vector<Note> failed;
+  std::vector<Note> remarks;  // of rules that did something, such as writing a file
   uint64_t unreadable_steps = 0;
   std::string first_problem;  // of these
 

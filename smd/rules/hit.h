@@ -61,6 +61,9 @@ class Hits final {
   // nullptr: there are enough already; it is counted only. Good until the next call.
   Violation* add(const StepView& step, const TensorRow& row, std::string_view metric, double value,
                  Op op, double threshold);
+  // The same outside of a step, for rules that find out later.
+  Violation* add(const RunView& run, uint32_t tensor, uint32_t worker, std::string_view metric,
+                 double value, Op op, double threshold);
   // About several tensors or none.
   Violation* add(std::string_view tensor, std::string_view metric, double value, Op op,
                  double threshold);

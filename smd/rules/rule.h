@@ -44,10 +44,14 @@ class Rule {
   virtual Status finish(const RunView&, Hits&) { return {}; }
   // Now and then while a growing run is followed.
   virtual Status tick(const Progress&, Hits&) { return {}; }
+  // How often tick() should be called, in seconds; nullopt: the rule does not need it.
+  virtual std::optional<double> tick_secs() const { return std::nullopt; }
   // True: further steps cannot change anything.
   virtual bool is_done() const { return false; }
-  // Why nothing could be judged although the tensors were there, as a sentence.
+  // Why the rule could not judge the run although its tensors are there, as a sentence.
   virtual std::optional<std::string> missing() const { return std::nullopt; }
+  // What people should know besides hits, such as which file was written; empty: nothing.
+  virtual std::string remark() const { return {}; }
 };
 
 // What a rule may use besides the run.

@@ -40,6 +40,8 @@ struct RuleKind {
   std::string_view fix;      // what people can do about it
   std::span<const ParameterSpec> parameters{};
   std::span<const CollectionRequest> collections{};
+  // It leaves files behind, so nobody evaluates it without being asked for it.
+  bool writes_files = false;
   // invalid_argument: values that contradict each other. not_found: the parameters do not say what
   // to look at (Python: InsufficientInformationForRuleInvocation).
   Result<std::unique_ptr<Rule>> (*create)(const Parameters& parameters,

@@ -66,7 +66,7 @@ uint64_t Evaluation::datapoints() const {
 }
 
 std::optional<std::string> Evaluation::missing() const {
-  if (selections_.empty()) return std::nullopt;
+  if (selections_.empty()) return rule_->missing();
   const Selection* lacking = nullptr;
   bool has_any = false;
   for (const Selection* selection : selections_) {
@@ -198,6 +198,15 @@ void Runner::tick(const Progress& progress) {
     const Status status = evaluation->rule_->tick(progress, hits);
     settle(*evaluation, status, hits);
   }
+}
+
+std::optional<double> Runner::tick_secs() const {
+  std::optional<double> out;
+  for (const auto& evaluation : evaluations_) {
+    const auto secs = evaluation->is_active_ ? evaluation->rule_->tick_secs() : std::nullopt;
+    if (secs && (!out || *secs < *out)) out = secs;
+  }
+  return out;
 }
 
 void Runner::finish() {

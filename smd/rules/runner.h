@@ -43,6 +43,8 @@ class Evaluation final {
   uint64_t datapoints() const;
   // Why nothing could be judged so far, as a sentence; nullopt: something was.
   std::optional<std::string> missing() const;
+  // See Rule::remark().
+  std::string remark() const { return rule_->remark(); }
   // nullopt: no hit.
   std::optional<Finding> finding() const;
 
@@ -93,6 +95,8 @@ class Runner final {
   // Steps in increasing order. What the step's RunView borrows must live until finish().
   void observe(const StepView& step);
   void tick(const Progress& progress);
+  // The shortest time between two ticks that a rule asks for; nullopt: nobody does.
+  std::optional<double> tick_secs() const;
   // The run has ended, or nobody will follow it any longer: rules are asked for the last time.
   void finish();
   // Evaluation was broken off: rules that still run become Stopped.

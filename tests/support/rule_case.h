@@ -10,8 +10,9 @@
 //   x@3=[[1,2],[3,4]]          a tensor of the shape (2, 2), float64
 //   loss@0,4,8=0.3,0.2,0.1     single numbers at several steps
 //   x@3:float16=[1,2]          another element type
-//   x@T3=…, x@E4=…, x@P5=…     steps of TRAIN, EVAL, PREDICT; mode steps count the steps of the
-//   mode x@T3/21=…                  mode step 21; without a letter the mode is GLOBAL
+//   x@3:str=[0-1,0-2]          texts; one without brackets is a single text
+//   x@T3=…, x@E4=…, x@P5=…     steps of TRAIN, EVAL, PREDICT, each with mode steps from 0 on
+//   x@T3/21=…                  mode step 21; without a letter the mode is GLOBAL
 //   x@3#worker_1=…             of another worker than worker_0
 //   x~abs_mean@3=5e-8          a saved reduction, without the tensor
 //   x~shape@3=[2,3]            a saved shape
@@ -50,6 +51,7 @@ struct CaseOptions {
   bool packed = false;
   bool has_ended = true;
   std::shared_ptr<Log> log = null_log();
+  std::shared_ptr<const Clock> clock = system_clock();
 };
 
 // A run in memory from the notation above.
@@ -105,6 +107,7 @@ class RuleCase final {
     DType dtype = DType::float64;
     Shape shape;
     std::vector<double> values;
+    std::vector<std::string> texts;  // of the type string
   };
 
   static std::string_view trim(std::string_view text) {
@@ -198,6 +201,7 @@ class RuleCase final {
   static void parse_value(std::string_view text, size_t depth, Entry& entry) {
     text = trim(text);
     if (!text.starts_with('[')) {
+      if (entry.dtype == DType::string) return entry.texts.emplace_back(text), void();
       char* end = nullptr;
       const std::string number(text);
       entry.values.push_back(std::strtod(number.c_str(), &end));
@@ -296,6 +300,9 @@ class RuleCase final {
       StoredReduction stored{.name = entry.part};
       store_le(stored.bits.data(), entry.values.at(0));
       EXPECT_TRUE(sink.reductions(entry.name, 0, {&stored, 1}).ok());
+    } else if (entry.dtype == DType::string) {
+      const std::vector<std::string_view> texts(entry.texts.begin(), entry.texts.end());
+      EXPECT_TRUE(sink.strings({.name = entry.name, .shape = entry.shape}, texts).ok());
     } else {
       Shape shape = entry.shape;
       // A complex number is a pair.
@@ -316,6 +323,7 @@ struct Verdict {
   std::vector<Hit> hits;
   std::optional<std::string> missing;
   std::optional<Finding> finding;
+  std::string remark;
 
   std::vector<Step> steps() const {
     std::vector<Step> out;
@@ -330,7 +338,9 @@ inline Verdict judge(std::string_view rule, std::string_view run, const CaseOpti
   EXPECT_TRUE(kind.ok()) << kind.error().message;
   if (!kind.ok()) return out;
   const auto trial = RuleCase(run, options).trial();
-  Runner runner({.context = {.log = options.log, .other_trials = options.other_trials},
+  Runner runner({.context = {.log = options.log,
+                             .clock = options.clock,
+                             .other_trials = options.other_trials},
                  .on_hit = [&](const Evaluation&, const Hit& hit) { out.hits.push_back(hit); }});
   const Status added = runner.add(**kind, options.parameters);
   EXPECT_TRUE(added.ok()) << added.error().message;
@@ -345,6 +355,7 @@ inline Verdict judge(std::string_view rule, std::string_view run, const CaseOpti
   out.error = done.error();
   out.missing = done.missing();
   out.finding = done.finding();
+  out.remark = done.remark();
   return out;
 }
 
