@@ -29,7 +29,7 @@ Result<std::vector<const RuleKind*>> chosen(const std::vector<std::string>& name
 
 bool Diagnosis::has_finding(Severity least) const {
   return std::ranges::any_of(findings,
-                             [&](const Finding& f) { return f.kind->severity >= least; });
+                             [&](const Finding& f) { return f.severity >= least; });
 }
 
 Json Diagnosis::to_json() const {

@@ -87,10 +87,15 @@ void Hits::set_step(const StepInfo& step, double wall_secs) {
 
 Violation* Hits::add(const StepView& step, const TensorRow& row, std::string_view metric,
                      double value, Op op, double threshold) {
-  hit_.tensors.push_back(row.tensor);
-  hit_.workers.push_back(row.worker);
-  Violation* added = add(step.tensor(row), metric, value, op, threshold);
-  if (added != nullptr) added->worker = step.worker(row);
+  return add(step.run(), row.tensor, row.worker, metric, value, op, threshold);
+}
+
+Violation* Hits::add(const RunView& run, uint32_t tensor, uint32_t worker, std::string_view metric,
+                     double value, Op op, double threshold) {
+  hit_.tensors.push_back(tensor);
+  hit_.workers.push_back(worker);
+  Violation* added = add(run.tensor(tensor), metric, value, op, threshold);
+  if (added != nullptr) added->worker = run.worker(worker);
   return added;
 }
 

@@ -104,4 +104,18 @@ inline constexpr ParameterSpec kTensorRegex = {
     .default_text = "",
     .help = "Tensors in whose names one of these patterns is found are judged, too."};
 
+// Losses, metrics and the like: what the two selectors say or, without them, one collection. Of
+// several numbers the mean is taken.
+Result<Selection> select_series(const Parameters& parameters, std::string_view what,
+                                std::string_view collection);
+
+// For rules that judge every worker unless told otherwise; stands instead of the shared one.
+inline constexpr ParameterSpec kAllWorkers = {
+    .name = "workers",
+    .type = ParameterType::text,
+    .default_text = "all",
+    .help = "Whose tensors are judged: 'all', 'first' (of those that saved it), or a worker's "
+            "name.",
+    .is_extension = true};
+
 }  // namespace smd::rules
