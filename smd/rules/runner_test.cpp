@@ -26,8 +26,7 @@ class Failing final : public Rule {
   int steps_ = 0;
 };
 
-const RuleKind kFailing = {.name = "Failing",
-                           .create = [](const Parameters&, const RuleContext&) {
+const RuleKind kFailing = {.name = "Failing", .create = [](const Parameters&, const RuleContext&) {
                              return make_rule<Failing>();
                            }};
 
@@ -55,8 +54,7 @@ class Late final : public Rule {
   std::optional<StepInfo> first_;
 };
 
-const RuleKind kLate = {.name = "Late",
-                        .create = [](const Parameters&, const RuleContext&) {
+const RuleKind kLate = {.name = "Late", .create = [](const Parameters&, const RuleContext&) {
                           return make_rule<Late>();
                         }};
 
@@ -193,11 +191,10 @@ class Growing final : public Rule {
 };
 
 TEST(Runner, a_finding_is_as_severe_as_its_worst_hit_which_is_its_evidence) {
-  const RuleKind growing = {.name = "Growing",
-                            .severity = Severity::warning,
-                            .create = [](const Parameters&, const RuleContext&) {
-                              return make_rule<Growing>();
-                            }};
+  const RuleKind growing = {
+      .name = "Growing",
+      .severity = Severity::warning,
+      .create = [](const Parameters&, const RuleContext&) { return make_rule<Growing>(); }};
   Runner runner({});
   ASSERT_TRUE(runner.add(growing, nullptr).ok());
   ASSERT_TRUE(runner.add(kind("VanishingGradient"), nullptr).ok());
