@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "smd/tensor/widen.h"
 
@@ -38,33 +39,21 @@ void convert(DType dtype, std::span<const std::byte> bytes, std::span<double> to
       return;
     case DType::bfloat16:
     case DType::float8_e4m3fn:
-    case DType::float8_e5m2:
-      return convert_small(dtype, bytes, to);
+    case DType::float8_e5m2: return convert_small(dtype, bytes, to);
     case DType::float32:
-    case DType::complex64:
-      return convert<float>(from, to);
+    case DType::complex64: return convert<float>(from, to);
     case DType::float64:
-    case DType::complex128:
-      return convert<double>(from, to);
-    case DType::int8:
-      return convert<int8_t>(from, to);
-    case DType::int16:
-      return convert<int16_t>(from, to);
-    case DType::int32:
-      return convert<int32_t>(from, to);
-    case DType::int64:
-      return convert<int64_t>(from, to);
+    case DType::complex128: return convert<double>(from, to);
+    case DType::int8: return convert<int8_t>(from, to);
+    case DType::int16: return convert<int16_t>(from, to);
+    case DType::int32: return convert<int32_t>(from, to);
+    case DType::int64: return convert<int64_t>(from, to);
     case DType::uint8:
-    case DType::boolean:
-      return convert<uint8_t>(from, to);
-    case DType::uint16:
-      return convert<uint16_t>(from, to);
-    case DType::uint32:
-      return convert<uint32_t>(from, to);
-    case DType::uint64:
-      return convert<uint64_t>(from, to);
-    case DType::string:
-      return;
+    case DType::boolean: return convert<uint8_t>(from, to);
+    case DType::uint16: return convert<uint16_t>(from, to);
+    case DType::uint32: return convert<uint32_t>(from, to);
+    case DType::uint64: return convert<uint64_t>(from, to);
+    case DType::string: return;
   }
 }
 
@@ -98,6 +87,20 @@ Result<std::vector<double>> to_doubles(const TensorView& tensor) {
     out.insert(out.end(), numbers.begin(), numbers.end());
   }));
   return out;
+}
+
+std::optional<double> max_finite(DType dtype) {
+  switch (dtype) {
+    case DType::float16: return 65504.0;
+    case DType::bfloat16: return 0x1.FEp127;
+    case DType::float8_e4m3fn: return 448.0;
+    case DType::float8_e5m2: return 57344.0;
+    case DType::float32:
+    case DType::complex64: return std::numeric_limits<float>::max();
+    case DType::float64:
+    case DType::complex128: return std::numeric_limits<double>::max();
+    default: return std::nullopt;
+  }
 }
 
 Result<SpecialElements> find_special(const TensorView& tensor) {

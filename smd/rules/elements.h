@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,9 @@ Result<std::vector<double>> to_doubles(const TensorView& tensor);
 // The same in blocks that fit the cache: f(position of the first, numbers).
 Status for_each_block(const TensorView& tensor,
                       const std::function<void(int64_t, std::span<const double>)>& f);
+
+// The largest number that the type holds; nullopt: not a floating type.
+std::optional<double> max_finite(DType dtype);
 
 struct SpecialElements {
   int64_t nan_count = 0;
