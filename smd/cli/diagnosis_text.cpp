@@ -58,12 +58,11 @@ void print(const Terminal& terminal, const rules::Finding& finding) {
   const int width = terminal.out_width();
   const Style style = finding.severity == rules::Severity::error  ? Style::bad
                       : finding.severity == rules::Severity::info ? Style::faint
-                                                                        : Style::strong;
-  const std::string when =
-      finding.hit_count == 1
-          ? fmt::format("at {}", place(finding.first_step))
-          : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
-                        place(finding.first_step), place(finding.last_step));
+                                                                  : Style::strong;
+  const std::string when = finding.hit_count == 1
+                               ? fmt::format("at {}", place(finding.first_step))
+                               : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
+                                             place(finding.first_step), place(finding.last_step));
   out << fmt::format("\n{}  {}  {}\n",
                      terminal.paint(style, fmt::format("{:<7}", name_of(finding.severity))),
                      terminal.paint(Style::strong, finding.kind->name), when);
@@ -82,19 +81,18 @@ void print_diagnosis(const Terminal& terminal, const rules::Diagnosis& diagnosis
   std::ostream& out = terminal.out;
   const int width = terminal.out_width();
   const size_t judged = diagnosis.findings.size() + diagnosis.silent.size();
-  out << fmt::format("{}: {}, {}, {}\n",
-                     terminal.paint(Style::strong, printable(diagnosis.run)),
-                     counted(diagnosis.step_count, "step"), counted(judged, "rule") + " evaluated",
-                     diagnosis.findings.empty()
-                         ? terminal.paint(Style::good, "no issues found")
-                         : terminal.paint(Style::bad,
-                                          counted(diagnosis.findings.size(), "finding")));
+  out << fmt::format(
+      "{}: {}, {}, {}\n", terminal.paint(Style::strong, printable(diagnosis.run)),
+      counted(diagnosis.step_count, "step"), counted(judged, "rule") + " evaluated",
+      diagnosis.findings.empty()
+          ? terminal.paint(Style::good, "no issues found")
+          : terminal.paint(Style::bad, counted(diagnosis.findings.size(), "finding")));
   if (diagnosis.unreadable_steps > 0) {
-    print_wrapped(out,
-                  fmt::format("{} could not be read: {}",
-                              counted(diagnosis.unreadable_steps, "step"),
-                              printable(diagnosis.first_problem)),
-                  2, width);
+    print_wrapped(
+        out,
+        fmt::format("{} could not be read: {}", counted(diagnosis.unreadable_steps, "step"),
+                    printable(diagnosis.first_problem)),
+        2, width);
   }
   for (const rules::Finding& finding : diagnosis.findings) print(terminal, finding);
   if (!diagnosis.failed.empty() || !diagnosis.not_evaluated.empty()) out << '\n';
@@ -103,9 +101,9 @@ void print_diagnosis(const Terminal& terminal, const rules::Diagnosis& diagnosis
                   width);
   }
   for (const auto& note : diagnosis.not_evaluated) {
-    print_wrapped(
-        out, fmt::format("{} not evaluated: {}", note.kind->name, printable(note.message)), 0,
-        width);
+    print_wrapped(out,
+                  fmt::format("{} not evaluated: {}", note.kind->name, printable(note.message)), 0,
+                  width);
   }
 }
 

@@ -28,8 +28,7 @@ Result<std::vector<const RuleKind*>> chosen(const std::vector<std::string>& name
 }  // namespace
 
 bool Diagnosis::has_finding(Severity least) const {
-  return std::ranges::any_of(findings,
-                             [&](const Finding& f) { return f.severity >= least; });
+  return std::ranges::any_of(findings, [&](const Finding& f) { return f.severity >= least; });
 }
 
 Json Diagnosis::to_json() const {
@@ -53,9 +52,9 @@ Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisO
   for (const auto& [name, given] : options.parameters) {
     SMD_TRY(const RuleKind* kind, find_rule(name));
     if (std::ranges::find(kinds, kind) == kinds.end()) {
-      return Error{ErrorCode::invalid_argument,
-                   "There are parameters of " + std::string(kind->name) +
-                       ", which is not one of the chosen rules."};
+      return Error{ErrorCode::invalid_argument, "There are parameters of " +
+                                                    std::string(kind->name) +
+                                                    ", which is not one of the chosen rules."};
     }
     parameters[kind].update(given);
   }

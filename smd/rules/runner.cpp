@@ -10,8 +10,8 @@
 namespace smd::rules {
 namespace {
 
-constexpr std::array<std::string_view, 5> kStatuses = {"InProgress", "NoIssuesFound",
-                                                       "IssuesFound", "Error", "Stopped"};
+constexpr std::array<std::string_view, 5> kStatuses = {"InProgress", "NoIssuesFound", "IssuesFound",
+                                                       "Error", "Stopped"};
 
 std::string quoted(const std::vector<std::string>& names) {
   std::vector<std::string> out;
@@ -186,8 +186,7 @@ void Runner::observe(const StepView& step) {
 void Runner::tick(const Progress& progress) {
   for (const auto& evaluation : evaluations_) {
     if (!evaluation->is_active_) continue;
-    Hits hits(progress.newest_step.value_or(StepInfo{.step = -1}), 0,
-              evaluation->max_violations_);
+    Hits hits(progress.newest_step.value_or(StepInfo{.step = -1}), 0, evaluation->max_violations_);
     const Status status = evaluation->rule_->tick(progress, hits);
     settle(*evaluation, status, hits);
   }

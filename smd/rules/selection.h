@@ -114,8 +114,9 @@ inline constexpr ParameterSpec kAllWorkers = {
     .name = "workers",
     .type = ParameterType::text,
     .default_text = "all",
-    .help = "Whose tensors are judged: 'all', 'first' (of those that saved it), or a worker's "
-            "name.",
+    .help =
+        "Whose tensors are judged: 'all', 'first' (of those that saved it), or a worker's "
+        "name.",
     .is_extension = true};
 
 }  // namespace smd::rules

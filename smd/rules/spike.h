@@ -14,11 +14,11 @@
 namespace smd::rules {
 
 struct SpikeOptions {
-  int64_t window = 100;      // ordinary numbers that are remembered
+  int64_t window = 100;       // ordinary numbers that are remembered
   int64_t least_points = 20;  // fewer of them give no threshold
-  double sigmas = 7;         // how many times 1.4826 * MAD above the median
-  double factor = 10;        // above so many times the largest ordinary number counts, too
-  int64_t patience = 5;      // a stretch of so many numbers is an alarm
+  double sigmas = 7;          // how many times 1.4826 * MAD above the median
+  double factor = 10;         // above so many times the largest ordinary number counts, too
+  int64_t patience = 5;       // a stretch of so many numbers is an alarm
 };
 
 // For parameter tables of rules, and what they say.
@@ -32,8 +32,9 @@ inline constexpr ParameterSpec kSpikeSigmas = {
     .name = "sigmas",
     .type = ParameterType::real,
     .default_text = "7",
-    .help = "How many deviations (1.4826 times the median deviation) above the median count as a "
-            "spike.",
+    .help =
+        "How many deviations (1.4826 times the median deviation) above the median count as a "
+        "spike.",
     .range = "(0,]"};
 inline constexpr ParameterSpec kSpikeFactor = {
     .name = "factor",
