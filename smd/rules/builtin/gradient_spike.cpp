@@ -105,9 +105,9 @@ class GradientSpike final : public Rule {
                                                       std::min(now.shares.size(), kMostLayers)));
         break;
       case Spike::Event::alarm:
+        // Networks that begin to learn something new show this, too.
         report(step.run(), worker, series,
-               fmt::format("has stayed there for {} values", spike.length()), Severity::warning,
-               hits);
+               fmt::format("has stayed there for {} values", spike.length()), Severity::info, hits);
         break;
       case Spike::Event::ended:
         if (series.is_told) break;
@@ -122,17 +122,17 @@ class GradientSpike final : public Rule {
     }
   }
 
-  // A loss that begins to rise soon after the gradients, and not with them.
+  // A loss that rose soon after the gradients, not with them, and stays high.
   void judge_losses(const StepView& step, Hits& hits) {
     losses_.for_each(step, [&](const TensorRow& row) {
       Loss& loss = loss_.of(row, step.info().mode);
       if (!loss.spike) loss.spike.emplace(options_);
-      if (loss.spike->add(step.number(row, Statistic::mean), step.info()) != Spike::Event::began) {
+      if (loss.spike->add(step.number(row, Statistic::mean), step.info()) != Spike::Event::alarm) {
         return;
       }
       for (auto& [key, series] : series_) {
         if (key.mode != step.info().mode || series.shares.empty() || series.is_linked) continue;
-        const Step lead = step.info().step - series.spike->began_at().step;
+        const Step lead = loss.spike->began_at().step - series.spike->began_at().step;
         if (lead < 1 || lead > lead_steps_) continue;
         series.is_linked = true;
         report(step.run(), key.worker, series,
@@ -221,9 +221,8 @@ const RuleKind gradient_spike = {
     .summary = "The norm of all gradients has risen suddenly, far above its usual spread.",
     .sees =
         "The norm over all gradients of a worker against the median and the spread of its last "
-        "values; fires for every spike, as information when it is over soon, and as a warning "
-        "when it lasts for patience values or a spike of the loss follows. Names the layers "
-        "with the largest part of it.",
+        "values; fires for every spike as information, and as a warning when a spike of the loss "
+        "follows that lasts for patience values. Names the layers with the largest part of it.",
     .why =
         "Without clipping, one such step moves the weights further than hundreds of ordinary "
         "ones and often throws the loss up.",

@@ -42,17 +42,20 @@ TEST(GradientSpike, a_spike_of_one_step_is_information_and_names_the_layer) {
   EXPECT_THAT(verdict.hits[0].message, HasSubstr("100 % of its square from 'gradient/b'"));
 }
 
-TEST(GradientSpike, one_that_lasts_is_a_warning) {
+TEST(GradientSpike, one_that_lasts_is_information_without_the_loss) {
   const std::string text = run(60, [](int i) { return i >= 40 ? 50 : ordinary(i); });
   expect_fires(kRule, text, 44);
-  EXPECT_EQ(judge(kRule, text).finding->severity, Severity::warning);
+  EXPECT_EQ(judge(kRule, text).finding->severity, Severity::info);
 }
 
 TEST(GradientSpike, one_that_the_loss_follows_is_a_warning) {
   const auto gradient = [](int i) { return i == 40 ? 50 : ordinary(i); };
   const Verdict led = judge(kRule, run(60, gradient, [](int i) { return i > 40 ? 9 : 1; }));
   EXPECT_EQ(led.finding->severity, Severity::warning);
-  EXPECT_THAT(led.hits.at(0).message, HasSubstr("'loss' followed 1 step later"));
+  EXPECT_THAT(led.finding->first_hit.message, HasSubstr("'loss' followed 1 step later"));
+  // A loss that comes back at once has taken no harm.
+  const Verdict benign = judge(kRule, run(60, gradient, [](int i) { return i == 41 ? 9 : 1; }));
+  EXPECT_EQ(benign.finding->severity, Severity::info);
   // The same batch made both: a poisoned one, for instance.
   const Verdict same = judge(kRule, run(60, gradient, [](int i) { return i == 40 ? 9 : 1; }));
   EXPECT_EQ(same.finding->severity, Severity::info);

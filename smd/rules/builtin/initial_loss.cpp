@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -12,11 +13,14 @@ namespace {
 
 // What is saved later is not the beginning any more.
 constexpr Step kLastStep = 10;
+// What logits with a spread of one, as usual initialisations give, add to a cross-entropy.
+constexpr double kSpreadOfLogits = 0.5;
 
 struct Options {
   std::optional<double> chance;  // nullopt: from the shape of the logits
   std::string origin;            // of it, for people
   double tolerance = 1;
+  bool is_regression = false;
 };
 
 class InitialLoss final : public Rule {
@@ -39,8 +43,9 @@ class InitialLoss final : public Rule {
       if (!options_.chance || seen.is_judged) return;
       seen.is_judged = true;
       const double loss = step.number(row, Statistic::mean);
-      const double high = *options_.chance * (1 + options_.tolerance);
-      const double low = *options_.chance * (1 - options_.tolerance);
+      const double high = *options_.chance * (1 + options_.tolerance) +
+                          (options_.is_regression ? 0 : kSpreadOfLogits);
+      const double low = *options_.chance * std::max(0.0, 1 - options_.tolerance);
       if (!(loss > high) && !(loss < low)) return;
       Violation* hit = hits.add(step, row, "loss", loss, loss > high ? Op::above : Op::below,
                                 loss > high ? high : low);
@@ -97,8 +102,8 @@ constexpr ParameterSpec kParameters[] = {
      .range = "(0,]"},
     {.name = "tolerance_percent",
      .type = ParameterType::real,
-     .default_text = "100",
-     .help = "How far the first loss may be from that value.",
+     .default_text = "200",
+     .help = "How far the first loss may be from that value; it is never allowed below zero.",
      .range = "(0,]"},
     {.name = "logits_regex",
      .type = ParameterType::list,
@@ -122,6 +127,7 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
     options.origin = fmt::format("ln {}", classes);
   } else if (parameters.has("target_variance")) {
     options.chance = parameters.real("target_variance");
+    options.is_regression = true;
     options.origin = "the variance of the targets";
   }
   SMD_TRY(auto losses, select_series(parameters, "losses", collection_keys::kLosses));
@@ -143,7 +149,7 @@ const RuleKind initial_loss = {
     .summary = "The first loss is far from that of a model that knows nothing.",
     .sees =
         "The first loss of the training, up to step 10, against the logarithm of the number of "
-        "classes or the variance of the targets.",
+        "classes, with half a unit for the spread of the logits, or the variance of the targets.",
     .why =
         "An untrained classifier guesses, and its cross-entropy is the logarithm of the number "
         "of classes. A first loss far above it means that outputs are confidently wrong: a "

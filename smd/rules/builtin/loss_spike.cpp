@@ -19,6 +19,8 @@ class LossSpike final : public Rule {
 
   Status observe(const StepView& step, Hits& hits) override {
     worst_ = Severity::info;
+    // A loss of evaluation that rises is overfitting.
+    if (step.info().mode == Mode::eval) return {};
     losses_.for_each(step, [&](const TensorRow& row) {
       Series& series = series_.of(row, step.info().mode);
       if (!series.is_known) series = {.is_known = true, .spike = Spike(options_)};
@@ -112,9 +114,9 @@ const RuleKind loss_spike = {
     .severity = Severity::warning,
     .summary = "The loss has risen suddenly, far above its usual spread.",
     .sees =
-        "Each loss of each mode against the median and the spread of its last values; fires "
-        "for every spike, as information when it is over soon, and as a warning when it lasts "
-        "for patience values.",
+        "Each loss of the training against the median and the spread of its last values; fires for "
+        "every spike, as information when it is over soon, and as a warning when it lasts for "
+        "patience values.",
     .why =
         "A spike that does not go away means that an update has thrown the model out of the "
         "region it had learned; the steps since then are lost, and later ones may be, too.",
