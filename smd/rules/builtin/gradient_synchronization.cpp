@@ -15,29 +15,22 @@ enum class Stage : uint8_t { unknown, local, reduced };
 
 class GradientSynchronization final : public Rule {
  public:
-  GradientSynchronization(Selection gradients, Stage stage, int64_t patience, double tolerance)
+  GradientSynchronization(Selection gradients, Selection inputs, Stage stage, int64_t patience,
+                          double tolerance)
       : gradients_(std::move(gradients)),
+        inputs_(std::move(inputs)),
         stage_(stage),
         is_stage_given_(stage != Stage::unknown),
         patience_(patience),
         tolerance_(tolerance) {}
 
-  std::vector<Selection*> selections() override { return {&gradients_}; }
+  std::vector<Selection*> selections() override { return {&gradients_, &inputs_}; }
 
   Status observe(const StepView& step, Hits& hits) override {
-    equal_ = different_ = 0;
-    first_equal_ = first_different_ = nullptr;
-    group_.clear();
-    const Status judged = gradients_.for_each(step, [&](const TensorRow& row) -> Status {
-      if (!group_.empty() && group_.front()->tensor != row.tensor) {
-        SMD_RETURN_IF_ERROR(compare_group(step));
-        group_.clear();
-      }
-      group_.push_back(&row);
-      return {};
-    });
-    SMD_RETURN_IF_ERROR(judged);
-    SMD_RETURN_IF_ERROR(compare_group(step));
+    // What the loss functions get: equal on all workers only if the batches are.
+    SMD_RETURN_IF_ERROR(count(step, inputs_));
+    if (equal_ + different_ > 0) equal_inputs_ = different_ == 0 ? equal_inputs_ + 1 : 0;
+    SMD_RETURN_IF_ERROR(count(step, gradients_));
     if (equal_ + different_ == 0) return {};
     // All tensors of a step must say the same: a batch that does not reach a layer says nothing.
     equal_steps_ = different_ == 0 ? equal_steps_ + 1 : 0;
@@ -47,6 +40,22 @@ class GradientSynchronization final : public Rule {
   }
 
  private:
+  // Tensors that are equal on all workers, and others.
+  Status count(const StepView& step, Selection& selection) {
+    equal_ = different_ = 0;
+    first_equal_ = first_different_ = nullptr;
+    group_.clear();
+    const Status counted = selection.for_each(step, [&](const TensorRow& row) -> Status {
+      if (!group_.empty() && group_.front()->tensor != row.tensor) {
+        SMD_RETURN_IF_ERROR(compare_group(step));
+        group_.clear();
+      }
+      group_.push_back(&row);
+      return {};
+    });
+    return counted.ok() ? compare_group(step) : counted;
+  }
+
   Status compare_group(const StepView& step) {
     if (group_.size() < 2) return {};
     // Zeros are equal everywhere.
@@ -71,27 +80,31 @@ class GradientSynchronization final : public Rule {
     if (stage_ == Stage::unknown) {
       if (equal_steps_ >= patience_) stage_ = Stage::reduced;
       if (different_steps_ >= patience_) stage_ = Stage::local;
-      return;
     }
-    const bool is_wrong = stage_ == Stage::reduced ? different_ > 0 : equal_steps_ >= patience_;
-    if (is_wrong && !is_told_) {
-      const TensorRow& row = stage_ == Stage::reduced ? *first_different_ : *first_equal_;
-      hits.add(step, row, stage_ == Stage::reduced ? "different_gradients" : "equal_gradients",
-               static_cast<double>(stage_ == Stage::reduced ? different_ : equal_), Op::above, 0);
-      hits.say(stage_ == Stage::reduced
-                   ? fmt::format("{} gradients, '{}' among them, differ between workers after the "
-                                 "reduction{}.",
-                                 different_, step.tensor(row),
-                                 is_stage_given_ ? "" : "; before this step all were equal")
-                   : fmt::format("All {} gradients are equal on all workers in {} steps{}: the "
-                                 "workers get the same batches.",
-                                 equal_, equal_steps_,
-                                 is_stage_given_ ? "" : ", and were different before"));
+    const bool is_same_batch =
+        equal_steps_ >= patience_ && (stage_ == Stage::local || equal_inputs_ >= patience_);
+    const bool is_apart = stage_ == Stage::reduced && different_ > 0;
+    if (is_same_batch && !is_told_) {
+      hits.add(step, *first_equal_, "equal_gradients", static_cast<double>(equal_), Op::above, 0);
+      hits.say(
+          fmt::format("All {} gradients are equal on all workers in {} steps{}: the workers "
+                      "get the same batches.",
+                      equal_, equal_steps_,
+                      equal_inputs_ >= patience_ ? ", and so are the inputs of the loss" : ""));
+    } else if (is_apart && !is_told_) {
+      hits.add(step, *first_different_, "different_gradients", static_cast<double>(different_),
+               Op::above, 0);
+      hits.say(
+          fmt::format("{} gradients, '{}' among them, differ between workers after the "
+                      "reduction{}.",
+                      different_, step.tensor(*first_different_),
+                      is_stage_given_ ? "" : "; before this step all were equal"));
     }
-    is_told_ = is_wrong;
+    is_told_ = is_same_batch || is_apart;
   }
 
   Selection gradients_;
+  Selection inputs_;
   Stage stage_;
   bool is_stage_given_;
   int64_t patience_;
@@ -101,6 +114,7 @@ class GradientSynchronization final : public Rule {
   int64_t different_ = 0;  // tensors of this step
   const TensorRow* first_equal_ = nullptr;
   const TensorRow* first_different_ = nullptr;
+  int64_t equal_inputs_ = 0;     // steps in a row
   int64_t equal_steps_ = 0;      // in a row
   int64_t different_steps_ = 0;  // in a row
   bool is_told_ = false;
@@ -138,8 +152,15 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
                              .statistics = {Statistic::abs_max},
                              .context = fingerprint_statistics()},
                             parameters));
-  return make_rule<GradientSynchronization>(
-      std::move(gradients), stage, parameters.integer("patience"), parameters.real("tolerance"));
+  SMD_TRY(auto inputs, Selection::create({.what = "inputs of loss functions",
+                                          .patterns = {"(?i)loss_input_[0-9]+$"},
+                                          .statistics = {Statistic::abs_max},
+                                          .context = fingerprint_statistics(),
+                                          .is_required = false},
+                                         parameters));
+  return make_rule<GradientSynchronization>(std::move(gradients), std::move(inputs), stage,
+                                            parameters.integer("patience"),
+                                            parameters.real("tolerance"));
 }
 
 }  // namespace
@@ -151,9 +172,10 @@ const RuleKind gradient_synchronization = {
     .severity = Severity::warning,
     .summary = "Gradients of several workers are equal before their reduction, or differ after it.",
     .sees =
-        "Each gradient on every worker that saved it at the step. Local gradients that are "
-        "equal on all workers for patience steps, and reduced ones that differ, are an alarm; "
-        "which of the two were saved is a parameter or follows from the first steps.",
+        "Each gradient on every worker that saved it at the step. Local gradients that are equal "
+        "on all workers for patience steps, and reduced ones that differ, are an alarm; which of "
+        "the two were saved is a parameter or follows from the first steps. Equal inputs of the "
+        "loss functions tell of equal batches in any case.",
     .why =
         "Equal local gradients mean that all workers train on the same data, so all but one are "
         "wasted. Reduced gradients that differ drive the weights of the workers apart.",

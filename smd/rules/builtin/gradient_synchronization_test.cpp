@@ -28,9 +28,24 @@ TEST(GradientSynchronization, local_gradients_that_are_equal_come_from_the_same_
   const std::string same = gradients(10, [](int) { return 0; });
   expect_fires(kRule, same, 4, {.parameters = {{"stage", "local"}}});
   EXPECT_THAT(judge(kRule, same, {.parameters = {{"stage", "local"}}}).hits.at(0).message,
-              HasSubstr("the workers get the same batches"));
+              HasSubstr("get the same batches"));
   const std::string later = gradients(20, [](int i) { return i < 8 ? 1 : 0; });
   expect_fires(kRule, later, 12);
+}
+
+TEST(GradientSynchronization, equal_inputs_of_the_loss_tell_of_the_same_batch_from_the_start) {
+  const auto with_inputs = [](double apart) {
+    std::string out = gradients(12, [](int) { return 0; });
+    for (int i = 0; i < 12; ++i) {
+      out += fmt::format(
+          "CrossEntropyLoss_input_0@{0}=[{1},2];"
+          "CrossEntropyLoss_input_0@{0}#worker_1=[{2},2];",
+          i, i, i + apart);
+    }
+    return out;
+  };
+  expect_fires(kRule, with_inputs(0), 4);
+  expect_silent(kRule, with_inputs(0.5));
 }
 
 TEST(GradientSynchronization, reduced_gradients_must_be_equal) {

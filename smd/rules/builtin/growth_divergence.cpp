@@ -102,7 +102,7 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
   SMD_TRY(auto weights, Selection::create({.what = "weights",
                                            .collections = {std::string(collection_keys::kWeights),
                                                            std::string(collection_keys::kBiases)},
-                                           .exclude = {"^gradient"},
+                                           .exclude = {"^gradient", "^feature_importance"},
                                            .statistics = {Statistic::abs_mean},
                                            .is_required = false},
                                           parameters));

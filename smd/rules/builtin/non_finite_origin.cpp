@@ -312,6 +312,8 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
   SMD_TRY(auto tensors, Selection::create({.what = "tensors",
                                            .collections = parameters.list("collection_names"),
                                            .patterns = parameters.list("tensor_regex"),
+                                           // Leaves of trees have no split, which is NaN.
+                                           .exclude = {"^trees/"},
                                            .statistics = {Statistic::nonfinite},
                                            .context = {Statistic::value, Statistic::has_nan,
                                                        Statistic::max, Statistic::abs_max}},

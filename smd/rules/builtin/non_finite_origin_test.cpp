@@ -91,6 +91,10 @@ TEST(NonFiniteOrigin, masks_with_minus_infinity_are_no_fault) {
   EXPECT_EQ(verdict.hits[0].violations[0].tensor, "out");
 }
 
+TEST(NonFiniteOrigin, leaves_of_trees_are_no_fault) {
+  expect_silent(kRule, "trees/Split@0=[1,nan]; x@0=[1,1]");
+}
+
 TEST(NonFiniteOrigin, gradients_may_overflow_while_a_loss_scale_is_searched_for) {
   const std::string scaled =
       "loss@0,1,2,3=1,1,1,1; gradient/w@0=[inf]; gradient/w@1=[inf]; gradient/w@2=[1];"

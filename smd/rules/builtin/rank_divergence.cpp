@@ -192,7 +192,7 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
   if (options.collections.empty() && options.patterns.empty()) {
     options.collections = {std::string(collection_keys::kWeights),
                            std::string(collection_keys::kBiases)};
-    options.exclude = {"^gradient"};
+    options.exclude = {"^gradient", "^feature_importance"};
   }
   SMD_TRY(auto weights, Selection::create(std::move(options), parameters));
   // Where workers say which tensors they hold parts of: JSON, by tensor name.

@@ -138,7 +138,7 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
                             parameters));
   SMD_TRY(auto weights, Selection::create({.what = "weights",
                                            .collections = {std::string(collection_keys::kWeights)},
-                                           .exclude = {"^gradient"}},
+                                           .exclude = {"^gradient", "^feature_importance"}},
                                           parameters));
   return make_rule<RelativeVanishingGradient>(
       std::move(gradients), std::move(weights),

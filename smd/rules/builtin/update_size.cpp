@@ -31,7 +31,11 @@ struct Track {
   Step step = 0;
   double abs_mean = 0;
   bool begins_at_zero = false;
+  double largest_abs_mean = 0;
+  // The newest that was saved, which may be older than the newest numbers.
   std::optional<TensorValue> value;
+  Step value_step = 0;
+  double value_abs_mean = 0;
   int64_t checks = 0;
   int64_t exact_checks = 0;
   int64_t high_in_a_row = 0;
@@ -90,22 +94,32 @@ class UpdateSize final : public Rule {
       SMD_TRY(value, step.value(row));
     }
     if (!track.is_known) track.begins_at_zero = abs_mean < kNearlyZero;
-    const bool can_check = track.is_known && track.abs_mean > 0 && std::isfinite(abs_mean) &&
-                           std::isfinite(track.abs_mean) && now > track.step;
-    if (can_check) {
-      const bool is_exact = value != nullptr && track.value && track.value->shape == value->shape;
-      // The change of a mean is a lower bound of the mean change.
-      double moved = std::fabs(abs_mean - track.abs_mean);
-      if (is_exact) {
-        SMD_TRY(moved, mean_distance(*track.value, *value));
-      }
-      check(step, row, track, moved / track.abs_mean, now - track.step, is_exact, hits);
+    const bool is_exact = value != nullptr && track.value && track.value->shape == value->shape;
+    // The change of a mean is a lower bound of the mean change.
+    double moved = std::fabs(abs_mean - track.abs_mean);
+    double before = track.abs_mean;
+    Step steps = now - track.step;
+    if (is_exact) {
+      SMD_TRY(moved, mean_distance(*track.value, *value));
+      before = track.value_abs_mean;
+      steps = now - track.value_step;
+    }
+    // Where there are values now and then, the bound between them says less than they will.
+    const bool can_check = track.is_known && steps > 0 && (is_exact || !track.value);
+    track.largest_abs_mean = std::max(track.largest_abs_mean, before);
+    // Gains that begin at zero may come back to it, where every step is large.
+    if (track.begins_at_zero) before = track.largest_abs_mean;
+    if (can_check && before > 0 && std::isfinite(moved / before)) {
+      check(step, row, track, moved / before, steps, is_exact, hits);
     }
     track.is_known = true;
     track.step = now;
     track.abs_mean = abs_mean;
-    track.value.reset();
-    if (value != nullptr) track.value = *value;
+    if (value != nullptr) {
+      track.value = *value;
+      track.value_step = now;
+      track.value_abs_mean = abs_mean;
+    }
     return {};
   }
 
@@ -186,7 +200,7 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
                             .statistics = {Statistic::abs_mean}};
   if (selected.collections.empty() && selected.patterns.empty()) {
     selected.collections.emplace_back(collection_keys::kWeights);
-    selected.exclude = {"^gradient"};
+    selected.exclude = {"^gradient", "^feature_importance"};
   }
   SMD_TRY(auto weights, Selection::create(std::move(selected), parameters));
   return make_rule<UpdateSize>(std::move(weights), options);

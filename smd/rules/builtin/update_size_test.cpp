@@ -17,7 +17,7 @@ constexpr std::string_view kRule = "UpdateSize";
 std::string weights(int count, const std::function<double(int)>& w, int interval = 1) {
   std::string out;
   for (int i = 0; i < count; ++i) {
-    out += fmt::format("weight/a@{0}=[{1:.17g},-{1:.17g}];", i * interval, w(i));
+    out += fmt::format("weight/a@{}=[{:.17g},{:.17g}];", i * interval, w(i), -w(i));
   }
   return out;
 }
@@ -58,6 +58,17 @@ TEST(UpdateSize, saved_means_give_a_lower_bound) {
   expect_silent(kRule, still);
 }
 
+TEST(UpdateSize, values_between_which_there_are_only_numbers_are_compared_all_the_same) {
+  // Means that stand still, and elements that change places.
+  std::string run;
+  for (int i = 0; i <= 40; ++i) {
+    run += i % 2 == 0 ? fmt::format("weight/a@{}=[{},{}];", i, i % 4 + 1, 3 - i % 4)
+                      : fmt::format("weight/a~abs_mean@{}=2;", i);
+  }
+  expect_fires(kRule, run, 10);
+  EXPECT_NEAR(judge(kRule, run).hits.at(0).violations.at(0).value, std::log10(0.5), 1e-9);
+}
+
 TEST(UpdateSize, ordinary_updates_are_silent) {
   expect_silent(kRule, weights(100, [](int i) { return 1 + 0.001 * i; }));
   // Warm-up, and decay to zero: tiny at one end.
@@ -68,6 +79,8 @@ TEST(UpdateSize, ordinary_updates_are_silent) {
 TEST(UpdateSize, frozen_weights_and_those_that_begin_at_zero_are_silent) {
   expect_silent(kRule, weights(40, [](int) { return 0.5; }));
   expect_silent(kRule, weights(40, [](int i) { return 0.001 * i; }));
+  // Around zero again, after its youth.
+  expect_silent(kRule, weights(200, [](int i) { return 0.1 * std::sin(i / 16.0); }));
 }
 
 TEST(UpdateSize, tiny_updates_in_the_whole_run_are_told_at_the_end) {

@@ -122,7 +122,7 @@ class WeightsNotUpdated final : public Rule {
       }
       // Before or after the update: the gradients of both steps must ask for a change. Numbers that
       // only pick an element stay the same while others move.
-      const bool is_sure = now.hash || (!weight.has_changed && adds_up(now));
+      const bool is_sure = (now.hash && weight.last.hash) || (!weight.has_changed && adds_up(now));
       if (outcome == Comparison::Outcome::equal && live && weight.was_live && is_sure) {
         unchanged_.push_back(&row);
       }
@@ -218,7 +218,7 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
   SMD_TRY(auto weights, Selection::create({.what = "weights",
                                            .collections = {std::string(collection_keys::kWeights),
                                                            std::string(collection_keys::kBiases)},
-                                           .exclude = {"^gradient"},
+                                           .exclude = {"^gradient", "^feature_importance"},
                                            .context = fingerprint_statistics()},
                                           parameters));
   SMD_TRY(auto gradients,
