@@ -38,7 +38,8 @@ struct Track {
   double value_abs_mean = 0;
   int64_t checks = 0;
   int64_t exact_checks = 0;
-  int64_t high_in_a_row = 0;
+  int64_t high_values = 0;  // checks in a row
+  int64_t high_bounds = 0;  // checks in a row
   bool was_above_low = false;
   double largest = 0;  // update so far
 };
@@ -94,23 +95,22 @@ class UpdateSize final : public Rule {
       SMD_TRY(value, step.value(row));
     }
     if (!track.is_known) track.begins_at_zero = abs_mean < kNearlyZero;
-    const bool is_exact = value != nullptr && track.value && track.value->shape == value->shape;
-    // The change of a mean is a lower bound of the mean change.
-    double moved = std::fabs(abs_mean - track.abs_mean);
-    double before = track.abs_mean;
-    Step steps = now - track.step;
+    track.largest_abs_mean = std::max(track.largest_abs_mean, track.abs_mean);
+    const Step steps = now - (track.value ? track.value_step : now);
+    const bool is_exact = steps > 0 && value != nullptr && track.value->shape == value->shape;
     if (is_exact) {
-      SMD_TRY(moved, mean_distance(*track.value, *value));
-      before = track.value_abs_mean;
-      steps = now - track.value_step;
+      SMD_TRY(const double moved, mean_distance(*track.value, *value));
+      check(step, row, track, {.moved = moved, .before = track.value_abs_mean, .steps = steps},
+            hits);
     }
-    // Where there are values now and then, the bound between them says less than they will.
-    const bool can_check = track.is_known && steps > 0 && (is_exact || !track.value);
-    track.largest_abs_mean = std::max(track.largest_abs_mean, before);
-    // Gains that begin at zero may come back to it, where every step is large.
-    if (track.begins_at_zero) before = track.largest_abs_mean;
-    if (can_check && before > 0 && std::isfinite(moved / before)) {
-      check(step, row, track, moved / before, steps, is_exact, hits);
+    // The change of a mean is a lower bound of the mean change.
+    if (track.is_known && now > track.step && !(is_exact && steps == 1)) {
+      check(step, row, track,
+            {.moved = std::fabs(abs_mean - track.abs_mean),
+             .before = track.abs_mean,
+             .steps = now - track.step,
+             .is_bound = true},
+            hits);
     }
     track.is_known = true;
     track.step = now;
@@ -123,29 +123,46 @@ class UpdateSize final : public Rule {
     return {};
   }
 
-  void check(const StepView& step, const TensorRow& row, Track& track, double moved, Step steps,
-             bool is_exact, Hits& hits) {
+  struct Change {
+    double moved = 0;
+    double before = 0;  // magnitude
+    Step steps = 1;
+    bool is_bound = false;
+  };
+
+  void check(const StepView& step, const TensorRow& row, Track& track, const Change& change,
+             Hits& hits) {
+    // Gains that begin at zero may come back to it, and single numbers pass through it: every step
+    // is large there. Whether it is a single one, numbers alone do not tell.
+    const bool is_gain = track.begins_at_zero || row.has(Statistic::value);
+    const double before = is_gain || change.is_bound ? track.largest_abs_mean : change.before;
+    const double moved = change.moved / before;
+    if (!(before > 0) || !std::isfinite(moved)) return;
     ++track.checks;
-    track.exact_checks += is_exact ? 1 : 0;
     // Over several steps this is a lower bound for one of them.
-    const double per_step = moved / static_cast<double>(steps);
+    const double per_step = moved / static_cast<double>(change.steps);
     track.was_above_low = track.was_above_low || std::log10(moved) >= options_.low;
-    track.largest = std::max(track.largest, moved);
+    if (!change.is_bound) {
+      ++track.exact_checks;
+      track.largest = std::max(track.largest, moved);
+    }
     const bool is_young = track.begins_at_zero && track.checks <= kChecksFromZero;
     const bool is_high = !is_young && std::log10(per_step) > options_.high;
-    track.high_in_a_row = is_high ? track.high_in_a_row + 1 : 0;
-    if (track.high_in_a_row != options_.patience) return;
+    // A low bound says nothing about values.
+    int64_t& in_a_row = change.is_bound ? track.high_bounds : track.high_values;
+    in_a_row = is_high ? in_a_row + 1 : 0;
+    if (in_a_row != options_.patience) return;
     Violation* hit =
         hits.add(step, row, "log10_update", std::log10(per_step), Op::above, options_.high);
     if (hit == nullptr) return;
-    hit->with("abs_mean", track.abs_mean)
-        .with("steps", Json(steps))
-        .with("checks_in_a_row", Json(track.high_in_a_row))
-        .with("from", Json(is_exact ? "values" : "abs_mean, a lower bound"));
+    hit->with("abs_mean", change.before)
+        .with("steps", Json(change.steps))
+        .with("checks_in_a_row", Json(in_a_row))
+        .with("from", Json(change.is_bound ? "abs_mean, a lower bound" : "values"));
     hits.set_severity(Severity::warning);
     hits.say(fmt::format("'{}' moves by {:.0f} % of its magnitude per step{}, {} checks in a row.",
-                         step.tensor(row), 100 * per_step, is_exact && steps == 1 ? "" : " or more",
-                         track.high_in_a_row));
+                         step.tensor(row), 100 * per_step,
+                         !change.is_bound && change.steps == 1 ? "" : " or more", in_a_row));
   }
 
   static Result<double> mean_distance(const TensorValue& before, const TensorValue& now) {
@@ -197,7 +214,8 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
   SelectionOptions selected{.what = "weights",
                             .collections = parameters.list("collection_names"),
                             .patterns = parameters.list("tensor_regex"),
-                            .statistics = {Statistic::abs_mean}};
+                            .statistics = {Statistic::abs_mean},
+                            .context = {Statistic::value}};
   if (selected.collections.empty() && selected.patterns.empty()) {
     selected.collections.emplace_back(collection_keys::kWeights);
     selected.exclude = {"^gradient", "^feature_importance"};

@@ -79,6 +79,12 @@ TEST(UpdateSize, ordinary_updates_are_silent) {
 TEST(UpdateSize, frozen_weights_and_those_that_begin_at_zero_are_silent) {
   expect_silent(kRule, weights(40, [](int) { return 0.5; }));
   expect_silent(kRule, weights(40, [](int i) { return 0.001 * i; }));
+  // Single numbers that pass through zero.
+  std::string single;
+  for (int i = 0; i < 60; ++i) {
+    single += fmt::format("weight/gain@{}=[{:.17g}];", i, 0.1 * std::cos(i / 16.0));
+  }
+  expect_silent(kRule, single);
   // Around zero again, after its youth.
   expect_silent(kRule, weights(200, [](int i) { return 0.1 * std::sin(i / 16.0); }));
 }
