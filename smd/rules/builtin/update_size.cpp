@@ -132,10 +132,8 @@ class UpdateSize final : public Rule {
 
   void check(const StepView& step, const TensorRow& row, Track& track, const Change& change,
              Hits& hits) {
-    // Gains that begin at zero may come back to it, and single numbers pass through it: every step
-    // is large there. Whether it is a single one, numbers alone do not tell.
-    const bool is_gain = track.begins_at_zero || row.has(Statistic::value);
-    const double before = is_gain || change.is_bound ? track.largest_abs_mean : change.before;
+    // Gains that begin at zero may come back to it, where every step is large.
+    const double before = track.begins_at_zero ? track.largest_abs_mean : change.before;
     const double moved = change.moved / before;
     if (!(before > 0) || !std::isfinite(moved)) return;
     ++track.checks;
@@ -147,7 +145,10 @@ class UpdateSize final : public Rule {
       track.largest = std::max(track.largest, moved);
     }
     const bool is_young = track.begins_at_zero && track.checks <= kChecksFromZero;
-    const bool is_high = !is_young && std::log10(per_step) > options_.high;
+    // Single numbers are gains and temperatures, which grow fast and pass through zero.
+    const bool is_single = row.has(Statistic::value) ||
+                           step.number(row, Statistic::min) == step.number(row, Statistic::max);
+    const bool is_high = !is_young && !is_single && std::log10(per_step) > options_.high;
     // A low bound says nothing about values.
     int64_t& in_a_row = change.is_bound ? track.high_bounds : track.high_values;
     in_a_row = is_high ? in_a_row + 1 : 0;
@@ -215,7 +216,7 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
                             .collections = parameters.list("collection_names"),
                             .patterns = parameters.list("tensor_regex"),
                             .statistics = {Statistic::abs_mean},
-                            .context = {Statistic::value}};
+                            .context = {Statistic::value, Statistic::min, Statistic::max}};
   if (selected.collections.empty() && selected.patterns.empty()) {
     selected.collections.emplace_back(collection_keys::kWeights);
     selected.exclude = {"^gradient", "^feature_importance"};
@@ -233,10 +234,11 @@ const RuleKind update_size = {
     .severity = Severity::warning,
     .summary = "Weights move too far with every step, or hardly at all.",
     .sees =
-        "The mean change of each weight from one saved step to the next, per step and relative "
-        "to its mean magnitude; fires when it is above the band for patience checks, and at "
-        "the end when most weights never came up to it. Weights that begin at zero get time "
-        "to grow. Without saved values the change of abs_mean serves as a lower bound.",
+        "The mean change of each weight from one saved step to the next, per step and relative to "
+        "its mean magnitude; fires when it is above the band for patience checks, and at the end "
+        "when most weights never came up to it. Weights that begin at zero get time to grow, and "
+        "single numbers are never too fast. Between saved values the change of abs_mean serves as "
+        "a lower bound.",
     .why =
         "Healthy updates are around a thousandth of the weight. Ten percent per step forget "
         "what was learned before; a ten-thousandth and less means that the run goes nowhere.",

@@ -85,6 +85,14 @@ TEST(UpdateSize, frozen_weights_and_those_that_begin_at_zero_are_silent) {
     single += fmt::format("weight/gain@{}=[{:.17g}];", i, 0.1 * std::cos(i / 16.0));
   }
   expect_silent(kRule, single);
+  std::string numbers;
+  for (int i = 0; i < 60; ++i) {
+    numbers += fmt::format(
+        "weight/gain~abs_mean@{0}={1};weight/gain~min@{0}=-{1};"
+        "weight/gain~max@{0}=-{1};",
+        i, std::exp2(i));
+  }
+  expect_silent(kRule, numbers);
   // Around zero again, after its youth.
   expect_silent(kRule, weights(200, [](int i) { return 0.1 * std::sin(i / 16.0); }));
 }
