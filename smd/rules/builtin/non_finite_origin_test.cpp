@@ -82,6 +82,9 @@ TEST(NonFiniteOrigin, masks_with_minus_infinity_are_no_fault) {
   expect_silent(kRule, "mask~min@0=-inf; mask~max@0=0; probs@0=[0,1]; loss@0=1");
   expect_fires(kRule, "out@0=[1,1]; loss@0=-inf", 0);
   expect_fires(kRule, "weight@0=[-inf,1]; out@0=[1,1]", 0);
+  // Nothing else is made harmless by finite tensors after it.
+  expect_fires(kRule, "x@0=[nan,1]; y@0=[1,1]; loss@0=1", 0);
+  expect_fires(kRule, "x@0=[inf,1]; y@0=[1,1]; loss@0=1", 0);
   // And not blamed for another's.
   const Verdict verdict =
       judge(kRule,
