@@ -56,15 +56,15 @@ std::string tensors_of(const rules::Finding& finding) {
 void print(const Terminal& terminal, const rules::Finding& finding) {
   std::ostream& out = terminal.out;
   const int width = terminal.out_width();
-  const Style style = finding.kind->severity == rules::Severity::error  ? Style::bad
-                      : finding.kind->severity == rules::Severity::info ? Style::faint
-                                                                        : Style::strong;
+  const Style style = finding.severity == rules::Severity::error  ? Style::bad
+                      : finding.severity == rules::Severity::info ? Style::faint
+                                                                  : Style::strong;
   const std::string when = finding.hit_count == 1
                                ? fmt::format("at {}", place(finding.first_step))
                                : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
                                              place(finding.first_step), place(finding.last_step));
   out << fmt::format("\n{}  {}  {}\n",
-                     terminal.paint(style, fmt::format("{:<7}", name_of(finding.kind->severity))),
+                     terminal.paint(style, fmt::format("{:<7}", name_of(finding.severity))),
                      terminal.paint(Style::strong, finding.kind->name), when);
   print_wrapped(out, printable(finding.first_hit.message), 2, width);
   if (finding.tensors.size() > 1) print_wrapped(out, "Tensors: " + tensors_of(finding), 2, width);

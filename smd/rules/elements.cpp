@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "smd/tensor/widen.h"
 
@@ -157,6 +158,20 @@ Result<std::vector<double>> to_doubles(const TensorView& tensor) {
     out.insert(out.end(), numbers.begin(), numbers.end());
   }));
   return out;
+}
+
+std::optional<double> max_finite(DType dtype) {
+  switch (dtype) {
+    case DType::float16: return 65504.0;
+    case DType::bfloat16: return 0x1.FEp127;
+    case DType::float8_e4m3fn: return 448.0;
+    case DType::float8_e5m2: return 57344.0;
+    case DType::float32:
+    case DType::complex64: return std::numeric_limits<float>::max();
+    case DType::float64:
+    case DType::complex128: return std::numeric_limits<double>::max();
+    default: return std::nullopt;
+  }
 }
 
 Result<SpecialElements> find_special(const TensorView& tensor) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,8 @@ Status for_each_block(const TensorView& tensor,
 Status for_each_pair(
     const TensorView& a, const TensorView& b,
     const std::function<bool(int64_t, std::span<const double>, std::span<const double>)>& f);
+// The largest number that the type holds; nullopt: not a floating type.
+std::optional<double> max_finite(DType dtype);
 
 struct SpecialElements {
   int64_t nan_count = 0;

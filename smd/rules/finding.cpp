@@ -19,7 +19,7 @@ Json Finding::to_json() const {
         {{"tensor", one.tensor}, {"first_step", one.first_step}, {"hits", one.hits}});
   }
   return {{"rule", kind->name},
-          {"severity", name_of(kind->severity)},
+          {"severity", name_of(severity)},
           {"message", first_hit.message},
           {"summary", kind->summary},
           {"why", kind->why},
@@ -36,8 +36,8 @@ Json Finding::to_json() const {
 
 void rank(std::vector<Finding>& findings) {
   std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) {
-    return std::tuple(b.kind->severity, a.first_step.step, a.kind->name) <
-           std::tuple(a.kind->severity, b.first_step.step, b.kind->name);
+    return std::tuple(b.severity, a.first_step.step, a.kind->name) <
+           std::tuple(a.severity, b.first_step.step, b.kind->name);
   });
 }
 

@@ -19,6 +19,7 @@ struct Finding {
   };
 
   const RuleKind* kind = nullptr;
+  Severity severity = Severity::info;  // the highest of the hits
   Json parameters;
   uint64_t hit_count = 0;
   uint64_t violation_count = 0;
@@ -27,7 +28,7 @@ struct Finding {
   // Those with the earliest first hit come first, then those with the most hits, then by name.
   std::vector<TensorHits> tensors;
   std::vector<std::string> workers;  // sorted
-  Hit first_hit;                     // the evidence
+  Hit first_hit;                     // the evidence: the first of the highest severity
 
   Json to_json() const;
 };

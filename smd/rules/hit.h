@@ -3,6 +3,7 @@
 // What a rule says when its condition is met. Plain values, and the list that a rule fills.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,7 @@ struct Hit {
   std::string rule;
   StepInfo step;
   double wall_secs = 0;
+  std::optional<Severity> severity;   // nullopt: that of the rule
   std::string message;                // one sentence
   std::vector<Violation> violations;  // the first ones
   uint64_t violation_count = 0;
@@ -61,7 +63,7 @@ class Hits final {
   // nullptr: there are enough already; it is counted only. Good until the next call.
   Violation* add(const StepView& step, const TensorRow& row, std::string_view metric, double value,
                  Op op, double threshold);
-  // The same outside of a step, for rules that find out later.
+  // About a tensor of an earlier step; numbers of TensorRow.
   Violation* add(const RunView& run, uint32_t tensor, uint32_t worker, std::string_view metric,
                  double value, Op op, double threshold);
   // About several tensors or none.
@@ -69,6 +71,8 @@ class Hits final {
                  double threshold);
   // Instead of a sentence about the first violation.
   void say(std::string message) { hit_.message = std::move(message); }
+  // Other than that of the rule.
+  void set_severity(Severity severity) { hit_.severity = severity; }
   // When it happened, for rules that find out later.
   void set_step(const StepInfo& step, double wall_secs);
 

@@ -162,8 +162,10 @@ void Runner::settle(Evaluation& evaluation, const Status& status, Hits& hits) {
     for (uint32_t worker : hit.workers) {
       if (!evaluation.workers_.contains(worker)) evaluation.workers_[worker] = run_->worker(worker);
     }
-    if (evaluation.hit_count_ == 1) {
-      finding.first_step = hit.step;
+    if (evaluation.hit_count_ == 1) finding.first_step = hit.step;
+    const Severity severity = hit.severity.value_or(evaluation.kind_->severity);
+    if (evaluation.hit_count_ == 1 || severity > finding.severity) {
+      finding.severity = severity;
       finding.first_hit = hit;
     }
     if (options_.on_hit) options_.on_hit(evaluation, hit);

@@ -137,7 +137,7 @@ TEST(Runner, hits_become_one_finding_per_rule) {
   const auto run = "a@0=[1]; b@1=[nan]; a@2=[nan]; b@2=[inf]; gradient/g@2=[0]";
   const auto diagnosis =
       diagnose(RuleCase(run).trial(),
-               {.rules = {"ExplodingTensor", "VanishingGradient", "LossNotDecreasing"}});
+               {.rules = {"VanishingGradient", "ExplodingTensor", "LossNotDecreasing"}});
   ASSERT_TRUE(diagnosis.ok()) << diagnosis.error().message;
   ASSERT_EQ(diagnosis->findings.size(), 2u);
   const Finding& worst = diagnosis->findings[0];
@@ -177,6 +177,51 @@ TEST(Runner, more_violations_than_allowed_are_counted_only) {
   EXPECT_EQ(verdict.hits.at(0).violations.size(), 2u);
   EXPECT_EQ(verdict.hits.at(0).violation_count, 3u);
   EXPECT_EQ(verdict.finding->tensors.size(), 3u);
+}
+
+// Fires about every step: information first, then an error, then information again.
+class Growing final : public Rule {
+ public:
+  std::vector<Selection*> selections() override { return {}; }
+  Status observe(const StepView& step, Hits& hits) override {
+    hits.add("", "step", static_cast<double>(step.info().step), Op::equal, 0);
+    hits.set_severity(step.info().step == 1 ? Severity::error : Severity::info);
+    return {};
+  }
+};
+
+TEST(Runner, a_finding_is_as_severe_as_its_worst_hit_which_is_its_evidence) {
+  const RuleKind growing = {
+      .name = "Growing",
+      .severity = Severity::warning,
+      .create = [](const Parameters&, const RuleContext&) { return make_rule<Growing>(); }};
+  Runner runner({});
+  ASSERT_TRUE(runner.add(growing, nullptr).ok());
+  ASSERT_TRUE(runner.add(kind("VanishingGradient"), nullptr).ok());
+  TrialFeed feed(RuleCase("gradient/x@0,1,2=1,1,0").trial());
+  ASSERT_TRUE(feed.advance(runner).ok());
+  runner.finish();
+  const auto findings = runner.findings();
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].kind->name, "Growing");
+  EXPECT_EQ(findings[0].severity, Severity::error);
+  EXPECT_EQ(findings[0].to_json()["severity"], "error");
+  EXPECT_EQ(findings[0].first_hit.step.step, 1);
+  EXPECT_EQ(findings[0].first_step.step, 0);
+  EXPECT_EQ(findings[1].severity, Severity::warning);
+}
+
+TEST(TrialFeed, the_order_of_a_step_is_that_of_saving_in_every_layout) {
+  // A record, numbers of two widths, a scalar and a number about a tensor, in no order by name.
+  const std::string run =
+      "z@0=[nan,nan]; y~max@0=nan; y~min@0=nan; x@0:float32=nan; w~abs_max@0=nan; v@0=[nan,1];"
+      "u@0=nan";
+  for (const bool packed : {false, true}) {
+    const Verdict verdict = judge("ExplodingTensor", run, {.packed = packed});
+    std::string order;
+    for (const Violation& hit : verdict.hits.at(0).violations) order += hit.tensor;
+    EXPECT_EQ(order, "zyxwvu") << packed;
+  }
 }
 
 TEST(TrialFeed, a_growing_run_is_read_step_by_step) {

@@ -106,4 +106,16 @@ std::span<const uint32_t> Selection::rows(const StepView& step) {
   return last_->selected;
 }
 
+Result<Selection> select_series(const Parameters& parameters, std::string_view what,
+                                std::string_view collection) {
+  SelectionOptions options{.what = std::string(what),
+                           .collections = parameters.list("collection_names"),
+                           .patterns = parameters.list("tensor_regex"),
+                           .statistics = {Statistic::mean}};
+  if (options.collections.empty() && options.patterns.empty()) {
+    options.collections.emplace_back(collection);
+  }
+  return Selection::create(std::move(options), parameters);
+}
+
 }  // namespace smd::rules

@@ -111,5 +111,19 @@ inline constexpr ParameterSpec kTensorRegex = {
 
 // not_found unless one of them is given: of rules that have no tensors of their own.
 Status require_selector(std::string_view rule, const Parameters& parameters);
+// Losses, metrics and the like: what the two selectors say or, without them, one collection. Of
+// several numbers the mean is taken.
+Result<Selection> select_series(const Parameters& parameters, std::string_view what,
+                                std::string_view collection);
+
+// For rules that judge every worker unless told otherwise; stands instead of the shared one.
+inline constexpr ParameterSpec kAllWorkers = {
+    .name = "workers",
+    .type = ParameterType::text,
+    .default_text = "all",
+    .help =
+        "Whose tensors are judged: 'all', 'first' (of those that saved it), or a worker's "
+        "name.",
+    .is_extension = true};
 
 }  // namespace smd::rules

@@ -75,7 +75,6 @@ TrialFeed::Plan TrialFeed::make_plan(const StepRow& step, const Runner& runner) 
   snapshot_->for_each_part(step, [&](uint32_t, const Part& part) {
     const Layout& layout = snapshot_->layout_of(part);
     std::vector<std::pair<uint64_t, size_t>> saved;  // where the first entry lies, row
-    bool mixed = false;
     for (const uint32_t tensor : layout.tensors()) {
       const Runner::Wanted wanted = runner.wanted(run, tensor);
       if (!wanted.any) continue;
@@ -93,14 +92,17 @@ TrialFeed::Plan TrialFeed::make_plan(const StepRow& step, const Runner& runner) 
       uint64_t first = UINT64_MAX;
       for (const Layout::Entry& entry : layout.entries_of(tensor)) {
         first = std::min(first, entry.offset);
-        mixed = mixed || entry.form != layout.entries().front().form;
       }
       saved.emplace_back(first, plan.rows.size());
       plan.rows.push_back(std::move(row));
     }
-    // Records and numbers of a packed step lie apart, so places do not tell the order between them;
-    // the numbers of the names do, as they are given in the order in which names appear.
-    if (!mixed) std::ranges::stable_sort(saved);
+    // Numbers of a packed step stand by kind, apart from its records, so places do not tell when
+    // they came; the numbers of the names do, as names are numbered in the order in which their
+    // writer first saved them.
+    const bool has_block = std::ranges::any_of(layout.entries(), [](const Layout::Entry& entry) {
+      return entry.form == Layout::Form::number || entry.form == Layout::Form::scalar;
+    });
+    if (!has_block) std::ranges::stable_sort(saved);
     for (uint32_t i = 0; i < saved.size(); ++i) plan.rows[saved[i].second].proto.order = i;
     ++nth;
   });
