@@ -18,17 +18,17 @@ SILENT_NUMBERS = (19, 20, 21, 26, 27, 28, 33)
 # Steps that a fault takes from its onset until it strikes, by number; findings until then are in time.
 DEVELOPS_FOR = {23: 100}
 
-_NAN = ("ExplodingTensor", "NanProvenance")
+_NAN = ("ExplodingTensor", "NonFiniteOrigin")
 _STUCK = ("LossNotDecreasing", "SlowConvergence", "PersistentHighLoss")
-_EFFECT = ("OptimizerStepEffect", "UnintendedFreeze", "UnchangedTensor", "WeightUpdateRatio")
-_SPIKE = ("LossSpike", "GradientNormSpike")
+_EFFECT = ("WeightsNotUpdated", "UnintendedFreeze", "UnchangedTensor", "WeightUpdateRatio")
+_SPIKE = ("LossSpike", "GradientSpike")
 _INIT = ("PoorWeightInitialization", "ActivationScale")
 _IMAGE = "hybridsequential0_input_0"
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
         *(1, "high learning rate", "learning rate"),
-        (*_NAN, *_SPIKE, "UpdateSizeBand", "LearningRateSanity", "GrowthDivergence"),
+        (*_NAN, *_SPIKE, "UpdateSize", "LearningRate", "GrowthDivergence"),
         "diverged",
         (
             Form(("mlp", "circles", "ranks"), factors={"lr": 100}),
@@ -37,7 +37,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(2, "low learning rate", "learning rate"),
-        (*_STUCK, "WeightUpdateRatio", "UpdateSizeBand", "LearningRateSanity", "LostUpdates"),
+        (*_STUCK, "WeightUpdateRatio", "UpdateSize", "LearningRate", "LostUpdates"),
         "stuck",
         (
             Form(
@@ -60,7 +60,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(4, "zero or constant initialisation", "initialisation"),
-        ("AllZero", "UnchangedTensor", "VanishingGradient", "ZeroGradientShare", *_INIT),
+        ("AllZero", "UnchangedTensor", "VanishingGradient", "MostlyZeroGradients", *_INIT),
         "units_alike",
         (
             Form(("mlp", "regressor", "cnn"), injection=lambda: inject.Constant(0.0), name="zero"),
@@ -88,7 +88,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(6, "deep sigmoid stack", "activations"),
-        ("VanishingGradient", "RelativeVanishing", "PoorWeightInitialization"),
+        ("VanishingGradient", "RelativeVanishingGradient", "PoorWeightInitialization"),
         "vanishing",
         (
             Form(
@@ -109,7 +109,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(8, "dying ReLU", "activations"),
-        ("DeadRelu", "ZeroGradientShare", "DyingReluByGradient", "AllZero", "VanishingGradient"),
+        ("DeadRelu", "MostlyZeroGradients", "MostlyZeroGradients", "AllZero", "VanishingGradient"),
         "dead_units",
         (
             Form(
@@ -150,7 +150,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(11, "missing or double softmax", "head"),
-        ("OutputRange", "InitialLoss", "LossBelowZero"),
+        ("OutputRange", "InitialLoss", "NegativeLoss"),
         "wrong_head",
         (
             Form(
@@ -225,7 +225,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(18, "too much weight decay", "regularisation"),
-        ("AllZero", "GrowthDivergence", "VanishingGradient", "UpdateSizeBand", *_STUCK),
+        ("AllZero", "GrowthDivergence", "VanishingGradient", "UpdateSize", *_STUCK),
         "withered",
         (
             Form(("mlp", "cnn"), {"decay": 1.0}),
@@ -256,8 +256,8 @@ FAULTS: tuple[Fault, ...] = (
         (
             *_SPIKE,
             *_NAN,
-            "UpdateSizeBand",
-            "OptimizerStepEffect",
+            "UpdateSize",
+            "WeightsNotUpdated",
             "GradientNotReset",
             "GrowthDivergence",
         ),
@@ -301,7 +301,7 @@ FAULTS: tuple[Fault, ...] = (
         (
             "LostUpdates",
             "WeightUpdateRatio",
-            "UpdateSizeBand",
+            "UpdateSize",
             "LossNotDecreasing",
             "UnchangedTensor",
         ),
@@ -331,13 +331,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(26, "ranks not synchronised", "ranks"),
-        ("RankDivergence", "GradientSynchronisation"),
+        ("RankDivergence", "GradientSynchronization"),
         "ranks_part",
         (Form(("ranks",), injection=lambda: inject.SkippedReduction(MIDDLE), onset=MIDDLE),),
     ),
     Fault(
         *(27, "clipping on one rank only", "ranks"),
-        ("RankDivergence", "GradientSynchronisation"),
+        ("RankDivergence", "GradientSynchronization"),
         "ranks_part",
         (
             Form(
@@ -350,7 +350,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(28, "same batch on all ranks", "ranks"),
-        ("GradientSynchronisation", "RepeatedBatches"),
+        ("GradientSynchronization", "RepeatedBatches"),
         "same_gradients",
         (Form(("ranks",), injection=inject.SameBatch),),
     ),
@@ -443,7 +443,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(35, "Adam epsilon", "optimizer"),
-        ("AdamDenominators", "UpdateSizeBand", "LossNotDecreasing", "SlowConvergence"),
+        ("AdamDenominators", "UpdateSize", "LossNotDecreasing", "SlowConvergence"),
         "large_epsilon",
         (
             Form(("regressor", "lstm", "transformer"), {"eps": 0.1}, name="large"),
