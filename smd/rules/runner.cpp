@@ -7,6 +7,8 @@
 #include <array>
 #include <tuple>
 
+#include "smd/rules/ranking.h"
+
 namespace smd::rules {
 namespace {
 
