@@ -43,35 +43,38 @@ std::string begin_line(std::string_view writer, const std::string& run, double n
 std::string closing_lines(const Diagnosis& diagnosis, double now) {
   std::string out;
   for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
-    Json record = diagnosis.findings[i].to_json();
-    record["kind"] = "finding";
-    record["rank"] = i + 1;
+    Json record = {{"kind", "finding"}, {"rank", i + 1}};
+    record.update(diagnosis.findings[i].to_json());
     out += line(record);
   }
-  Json end = diagnosis.to_json();
+  Json end = {{"kind", "end"}, {"time", now}};
+  end.update(diagnosis.to_json());
   end.erase("findings");
   end.erase("run");
-  end["kind"] = "end";
-  end["time"] = now;
   return out + line(end);
 }
 
 }  // namespace
 
+Json hit_record(const Evaluation& evaluation, const Hit& hit) {
+  Json record = {{"kind", "hit"}, {"severity", name_of(evaluation.kind().severity)}};
+  record.update(hit.to_json(evaluation.parameters().to_json()));
+  return record;
+}
+
 FindingLog::FindingLog(std::shared_ptr<storage::Storage> storage, FindingLogOptions options)
     : storage_(std::move(storage)),
       options_(std::move(options)),
+      began_secs_(options_.clock->unix_secs()),
       path_(fmt::format("{}/{}_{}_{}_{}.jsonl", kFolder, options_.writer, file_part(host_name()),
-                        ::getpid(),
-                        static_cast<int64_t>(std::floor(options_.clock->unix_secs() * 1000)))) {}
+                        ::getpid(), static_cast<int64_t>(std::floor(began_secs_ * 1000)))) {}
 
 FindingLog::~FindingLog() = default;
 
 Status FindingLog::append(const std::string& lines) {
   std::string text = lines;
   if (!has_begun_) {
-    text = begin_line(options_.writer, storage_->name(), options_.clock->unix_secs()) +
-           std::move(text);
+    text = begin_line(options_.writer, storage_->name(), began_secs_) + std::move(text);
     auto file = storage_->append(path_);
     if (file.ok()) {
       file_ = std::move(*file);
@@ -94,10 +97,7 @@ Status FindingLog::append(const std::string& lines) {
 }
 
 Status FindingLog::add(const Evaluation& evaluation, const Hit& hit) {
-  Json record = hit.to_json(evaluation.parameters().to_json());
-  record["kind"] = "hit";
-  record["severity"] = name_of(evaluation.kind().severity);
-  return append(line(record));
+  return append(line(hit_record(evaluation, hit)));
 }
 
 Status FindingLog::finish(const Diagnosis& diagnosis) {

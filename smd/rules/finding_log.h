@@ -17,6 +17,9 @@
 
 namespace smd::rules {
 
+// The line of a hit.
+Json hit_record(const Evaluation& evaluation, const Hit& hit);
+
 struct FindingLogOptions {
   std::string writer;  // what kind of program: "watch"
   std::shared_ptr<const Clock> clock = system_clock();
@@ -40,6 +43,7 @@ class FindingLog final {
 
   const std::shared_ptr<storage::Storage> storage_;
   const FindingLogOptions options_;
+  const double began_secs_;
   const std::string path_;
   std::unique_ptr<storage::AppendFile> file_;
   std::string content_;  // of a file that cannot grow
