@@ -108,12 +108,12 @@ const Command diagnose = {
     .name = "diagnose",
     .summary = "Finds what is wrong with training runs",
     .details =
-        "Evaluates the built-in rules on all steps that were recorded so far, in one pass, and "
-        "lists what they found: the probable cause first, then what follows from it, with the "
-        "first step, the tensors, why it matters and what to do. Rules whose tensors were not "
-        "saved are named with what they need. Names of rules may be written in any case, with or "
-        "without underscores. The exit code is 1 if a finding is at least as severe as --fail-on "
-        "says, and 2 if a run cannot be read; the others are looked at all the same.",
+        "Evaluates the built-in rules on all steps that were recorded so far, in one pass. The "
+        "probable cause comes first, then what follows from it, with the first step, the tensors, "
+        "why it matters and what to do. Rules whose tensors were not saved are named with what "
+        "they need. Names of rules may be written in any case, with or without underscores. The "
+        "exit code is 1 if a finding is at least as severe as --fail-on says. It is 2 if a run "
+        "cannot be read; the others are looked at all the same.",
     .examples = kExamples,
     .prepare = [](CLI::App& options) -> std::unique_ptr<Invocation> {
       return std::make_unique<Diagnose>(options);

@@ -124,6 +124,15 @@ TEST_F(DiagnoseSeveral, a_table_sums_up_and_what_is_no_run_stops_no_other) {
   EXPECT_THAT(table, testing::ContainsRegex("/well +1 +0 +no issues found\n"));
 }
 
+TEST_F(DiagnoseSeveral, a_run_whose_files_vanish_stops_no_other) {
+  record_all();
+  std::filesystem::remove_all(root + "/events");
+  EXPECT_EQ(run({"diagnose", rules, root, well, "--jobs", "1"}), 2);
+  EXPECT_THAT(err, testing::ContainsRegex("^smdebug: .*events/"));
+  EXPECT_THAT(out, testing::ContainsRegex("/run +- +- +cannot be read\n"));
+  EXPECT_THAT(out, testing::ContainsRegex("/well +1 +0 +no issues found\n"));
+}
+
 TEST_F(DiagnoseSeveral, unreadable_runs_are_documents_too) {
   record_all();
   EXPECT_EQ(run({"diagnose", rules, folder + "/none", root, "--json", "--fail-on", "never"}), 2);
