@@ -120,6 +120,11 @@ def save_config(parameters: dict[str, str]) -> str:
     return f"smdebug.SaveConfig({', '.join(settings)})"
 
 
+def raw_text(pattern: str) -> str:
+    """A pattern as Python code."""
+    return f'r"{pattern}"' if '"' not in pattern else repr(pattern)
+
+
 def snippet(rule: dict[str, Any]) -> str:
     lines = ["import smdebug", ""]
     if not rule["collections"]:
@@ -130,7 +135,7 @@ def snippet(rule: dict[str, Any]) -> str:
         parameters = one["parameters"]
         lines.append(f"collection = hook.get_collection({json.dumps(one['name'])})")
         if "include_regex" in parameters:
-            lines.append(f"collection.include(r{json.dumps(parameters['include_regex'])})")
+            lines.append(f"collection.include({raw_text(parameters['include_regex'])})")
         lines.append(f"collection.save_config = {save_config(parameters)}")
     return "\n".join(lines)
 

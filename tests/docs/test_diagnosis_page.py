@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("smdebug._core")
 
-import smdebug  # noqa: E402
+import smdebug
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("SMDEBUG_PROGRAM", ROOT / "build/dev/smdebug"))
@@ -60,9 +60,7 @@ def test_it_needs_no_script_and_no_other_files(report):
     assert not {"script", "link", "img", "iframe", "object", "image", "use"} & set(names)
     attributes = {name for _, found in tags.seen for name in found}
     assert not {"src", "onload", "xlink:href"} & attributes
-    assert all(
-        (found["href"] or "").startswith("#") for _, found in tags.seen if "href" in found
-    )
+    assert all((found["href"] or "").startswith("#") for _, found in tags.seen if "href" in found)
     assert "url(" not in report[0].read_text(encoding="utf-8")
 
 

@@ -73,9 +73,7 @@ def test_any_rule_of_the_table_gets_a_page():
     page = rule_pages.page(rule)
     assert "Finds &lt;odd> things.\nSeverity info; for trees." in page
     assert "One.\nTwo with `a_name`." in page
-    assert (
-        "| `pattern` | str | `a\\|b` | A pattern. One of `a`, `b`. Also `old`. *Ours.* |" in page
-    )
-    assert 'collection.include(r".*in\\\\d")' in page or 'collection.include(r".*in\\d")' in page
+    assert "| `pattern` | str | `a\\|b` | A pattern. One of `a`, `b`. Also `old`. *Ours.* |" in page
+    assert 'collection.include(r".*in\\d")' in page
     assert "save_config = smdebug.SaveConfig(save_steps=[0, 2])" in page
     assert "Sick and healthy" not in page

@@ -47,8 +47,9 @@ class Watch final : public Invocation {
          .context = options.context,
          .on_hit = [&](const rules::Evaluation& evaluation, const rules::Hit& hit) {
            if (!news.is_news(hit)) return;
-           tell(context, evaluation, hit);
+           // Saved first: whoever is told finds it in the file.
            warn_once(context, log.add(evaluation, hit));
+           tell(context, evaluation, hit);
          }});
     SMD_TRY(auto left_out, rules::add_rules(options, runner));
     rules::RunFollower follower(trial, runner, context.clock);
