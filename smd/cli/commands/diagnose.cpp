@@ -44,7 +44,6 @@ class Diagnose final : public Invocation {
     std::vector<DiagnosedRun> done;
     diagnose_runs(runs_, options, [&](DiagnosedRun one) {
       tell(context, one, done.empty());
-      // The numbers of a curve are needed for a page only.
       done.push_back(std::move(one));
     });
     if (!context.json && done.size() > 1) print_summary(context.terminal, done);

@@ -54,16 +54,18 @@ class Watch final : public Invocation {
     SMD_TRY(auto left_out, rules::add_rules(options, runner));
     rules::RunFollower follower(trial, runner, context.clock);
     const Interruption interruption;
+    std::optional<Error> problem;
     for (;;) {
-      SMD_TRY(const bool is_over, follower.poll());
-      if (is_over || interruption.has_come()) break;
+      const auto is_over = follower.poll();
+      if (!is_over.ok()) problem = is_over.error();
+      if (problem || *is_over || interruption.has_come()) break;
       trial->wait(std::chrono::steady_clock::now() +
                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(
                       std::chrono::duration<double>(interval_secs_)));
       if (interruption.has_come()) break;
     }
     const bool is_broken_off = interruption.has_come();
-    if (is_broken_off) runner.stop();
+    if (is_broken_off || problem) runner.stop();
     const rules::Diagnosis diagnosis =
         rules::conclude(trial->name(), runner, follower.feed(), std::move(left_out));
     // A run that never began gets no folder.
@@ -77,6 +79,7 @@ class Watch final : public Invocation {
     } else {
       print_diagnosis(context.terminal, diagnosis);
     }
+    if (problem) return *problem;
     if (is_broken_off) return ExitCode::interrupted;
     return arguments_.fails_on(diagnosis) ? ExitCode::found : ExitCode::well;
   }

@@ -122,6 +122,15 @@ TEST_F(WatchCommand, findings_that_cannot_be_saved_are_told_once) {
   EXPECT_THAT(out, HasSubstr("ExplodingTensor"));
 }
 
+TEST_F(WatchCommand, a_run_that_cannot_be_read_any_more_is_exit_code_two) {
+  planted.collections();
+  step(0, 1);
+  std::filesystem::remove_all(root + "/events");
+  EXPECT_EQ(run({"watch", root, "--rules", "ExplodingTensor"}), 2);
+  EXPECT_THAT(err, HasSubstr("events/"));
+  EXPECT_THAT(out, HasSubstr("0 steps"));
+}
+
 TEST_F(WatchCommand, wrong_usage_is_told_before_waiting) {
   EXPECT_EQ(run({"watch", root, "--rules", "ExplodingTensors"}), 2);
   EXPECT_THAT(err, HasSubstr("Did you mean 'ExplodingTensor'?"));
