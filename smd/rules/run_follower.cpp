@@ -60,8 +60,6 @@ Progress RunFollower::progress() {
 Result<bool> RunFollower::poll() {
   SMD_RETURN_IF_ERROR(trial_->refresh());
   const bool is_all = trial_->snapshot()->loaded_all();
-  // The last steps of a job may lack a worker.
-  if (is_all) feed_.set_incomplete(true);
   SMD_RETURN_IF_ERROR(feed_.advance(runner_));
   runner_.tick(progress());
   if (!is_all && runner_.is_active()) return false;
