@@ -34,7 +34,7 @@ void RuleArguments::add_to(CLI::App& options) {
   options.add_option("--rules", rules_, "only these rules; all that make sense")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("NAME,…");
+      ->type_name("NAME,...");
   add_list(options, "--param", parameters_, "RULE.NAME=VALUE", "a parameter of a rule");
   add_choice(options, "--fail-on", fail_on_, kSeverities,
              "the least severe finding that makes the exit code 1; warning");

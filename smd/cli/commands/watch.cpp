@@ -126,7 +126,7 @@ const Command watch = {
     .summary = "Follows a run and tells what is wrong as it happens",
     .details =
         "Evaluates the built-in rules on a run while it grows. A hit is printed when its rule "
-        "names a tensor or a worker for the first time, and at the tenth, hundredth, … hit; the "
+        "names a tensor or a worker for the first time, and at its tenth, hundredth and so on; the "
         "same lines are saved in findings/ of the run. When the job has ended, or every rule has "
         "had its first hit, all findings are listed as diagnose does it, with the same exit codes. "
         "The run need not have begun. Ctrl-C ends the command with what was found so far; the exit "
