@@ -69,8 +69,8 @@ TEST_F(Ranking, a_dead_layer_comes_before_small_gradients_and_a_flat_loss) {
 
 TEST_F(Ranking, the_origin_of_nan_comes_before_its_spread) {
   add("ExplodingTensor", 100, Severity::error);
-  add("NanProvenance", 100, Severity::error);
-  EXPECT_THAT(ranked(), ElementsAre("NanProvenance", "ExplodingTensor"));
+  add("NonFiniteOrigin", 100, Severity::error);
+  EXPECT_THAT(ranked(), ElementsAre("NonFiniteOrigin", "ExplodingTensor"));
 }
 
 TEST_F(Ranking, a_less_severe_finding_explains_nothing) {
@@ -110,7 +110,7 @@ TEST_F(Ranking, rules_that_the_table_does_not_know_stand_by_severity_and_step) {
 
 TEST_F(Ranking, the_order_does_not_depend_on_the_order_before) {
   const std::vector<std::string> rules = {"ExplodingTensor", "DeadRelu", "VanishingGradient",
-                                          "LossNotDecreasing", "InputRange"};
+                                          "LossNotDecreasing", "CheckInputImages"};
   std::set<std::vector<std::string>> seen;
   for (size_t shift = 0; shift < rules.size(); ++shift) {
     findings.clear();
@@ -130,6 +130,12 @@ TEST_F(Ranking, the_table_names_each_rule_once_in_the_order_of_the_stages) {
     EXPECT_GE(row.stage, last) << row.rule;
     EXPECT_TRUE(row.reason.ends_with('.')) << row.rule;
     last = row.stage;
+  }
+}
+
+TEST_F(Ranking, every_built_in_rule_has_its_place) {
+  for (const RuleKind* kind : rule_kinds()) {
+    EXPECT_TRUE(cause_stage(kind->name).has_value()) << kind->name;
   }
 }
 
