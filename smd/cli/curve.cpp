@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "smd/cli/selection.h"
 #include "smd/collection/builtin.h"
@@ -12,6 +13,7 @@ namespace smd::cli {
 namespace {
 
 constexpr size_t kMostLosses = 4;
+constexpr double kTolerance = 1e-6;
 
 std::string axis_label(Mode mode) {
   return mode == Mode::global ? "step" : fmt::format("{} step", name_of(mode));
@@ -37,6 +39,12 @@ std::optional<Series> read_any(Trial& trial, const std::string& tensor, SeriesQu
   return std::nullopt;
 }
 
+bool passes_through(const Series& series, double x, double y) {
+  return std::ranges::any_of(series.points, [&](const auto& point) {
+    return point.first == x && std::fabs(point.second - y) <= kTolerance * std::fabs(y);
+  });
+}
+
 }  // namespace
 
 std::optional<Curve> curve_of(Trial& trial, const rules::Finding& finding) {
@@ -55,7 +63,10 @@ std::optional<Curve> curve_of(Trial& trial, const rules::Finding& finding) {
   std::optional<Series> series;
   if (statistic && rules::reduction_of(*statistic)) {
     series = read_any(trial, about->tensor, query, {rules::name_of(*statistic)});
-    if (series) out.options.threshold = about->threshold;
+    // A rule may judge a difference of statistics under the name of the statistic.
+    if (series && passes_through(*series, *out.options.mark, about->value)) {
+      out.options.threshold = about->threshold;
+    }
   }
   if (!series) {
     series = read_any(trial, about->tensor, query, {"", "abs_max", "max", "abs_mean", "mean"});

@@ -53,6 +53,17 @@ TEST(Curve, other_metrics_show_the_value_without_a_threshold) {
   EXPECT_EQ(special->series[0].name, "x (abs_max)");
 }
 
+TEST(Curve, a_threshold_for_another_number_is_left_out) {
+  const RuleCase run("x@0=[1,2]; x@1=[1,4]");
+  const rules::RuleKind kind{.name = "Differs"};
+  rules::Finding finding{.kind = &kind, .first_step = {.step = 1}};
+  finding.first_hit.violations.push_back(
+      {.tensor = "x", .metric = "max", .value = 4, .threshold = 3});
+  EXPECT_EQ(curve_of(*run.trial(), finding)->options.threshold, 3);
+  finding.first_hit.violations[0].value = 0.25;
+  EXPECT_FALSE(curve_of(*run.trial(), finding)->options.threshold.has_value());
+}
+
 TEST(Curve, losses_are_those_of_train_if_it_has_some) {
   const auto loss = loss_curve(*RuleCase("loss@E0=9; loss@T1=3; my_loss@T1=4; x@T1=1").trial());
   ASSERT_TRUE(loss.has_value());
