@@ -87,7 +87,7 @@ std::string evidence(const rules::Finding& finding) {
 }
 
 std::string card(const rules::Finding& finding, size_t rank, const std::optional<Curve>& curve) {
-  const std::string_view severity = name_of(finding.kind->severity);
+  const std::string_view severity = name_of(finding.severity);
   std::string out = fmt::format(
       "<article class=\"card {0}\">\n<h3>{1}. {2}<span class=\"tag\">{0}</span></h3>\n"
       "<p class=\"quiet\">{3}, first at {4}, last at {5}</p>\n<p>{6}</p>\n",

@@ -57,15 +57,15 @@ std::string suite(const DiagnosedRun& run, const RuleArguments& arguments, Count
   const rules::Diagnosis& diagnosis = run.diagnosis;
   for (const rules::Finding& finding : diagnosis.findings) {
     const std::string message = escaped(finding.first_hit.message);
-    if (arguments.fails_on(finding.kind->severity)) {
+    if (arguments.fails_on(finding.severity)) {
       ++counts.failures;
       cases.push_back({std::string(finding.kind->name),
                        fmt::format("<failure message=\"{}\" type=\"{}\">{}</failure>", message,
-                                   name_of(finding.kind->severity), story(finding))});
+                                   name_of(finding.severity), story(finding))});
     } else {
       cases.push_back({std::string(finding.kind->name),
-                       fmt::format("<system-out>{}: {}\n{}</system-out>",
-                                   name_of(finding.kind->severity), message, story(finding))});
+                       fmt::format("<system-out>{}: {}\n{}</system-out>", name_of(finding.severity),
+                                   message, story(finding))});
     }
   }
   for (const rules::RuleKind* kind : diagnosis.silent)

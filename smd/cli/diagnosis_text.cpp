@@ -68,7 +68,7 @@ void print(const Terminal& terminal, const rules::Finding& finding) {
                                ? fmt::format("at {}", place(finding.first_step))
                                : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
                                              place(finding.first_step), place(finding.last_step));
-  out << fmt::format("\n{}  {}  {}\n", painted(terminal, finding.kind->severity),
+  out << fmt::format("\n{}  {}  {}\n", painted(terminal, finding.severity),
                      terminal.paint(Style::strong, finding.kind->name), when);
   print_wrapped(out, printable(finding.first_hit.message), 2, width);
   if (finding.tensors.size() > 1) print_wrapped(out, "Tensors: " + tensors_of(finding), 2, width);

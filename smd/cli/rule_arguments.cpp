@@ -58,7 +58,7 @@ bool RuleArguments::fails_on(rules::Severity severity) const {
 
 bool RuleArguments::fails_on(const rules::Diagnosis& diagnosis) const {
   return std::ranges::any_of(diagnosis.findings, [&](const rules::Finding& finding) {
-    return fails_on(finding.kind->severity);
+    return fails_on(finding.severity);
   });
 }
 

@@ -26,7 +26,7 @@ Result<std::vector<const RuleKind*>> chosen(const std::vector<std::string>& name
 }  // namespace
 
 bool Diagnosis::has_finding(Severity least) const {
-  return std::ranges::any_of(findings, [&](const Finding& f) { return f.kind->severity >= least; });
+  return std::ranges::any_of(findings, [&](const Finding& f) { return f.severity >= least; });
 }
 
 Json Diagnosis::to_json() const {

@@ -16,7 +16,7 @@ Json Finding::to_json() const {
         {{"tensor", one.tensor}, {"first_step", one.first_step}, {"hits", one.hits}});
   }
   return {{"rule", kind->name},
-          {"severity", name_of(kind->severity)},
+          {"severity", name_of(severity)},
           {"message", first_hit.message},
           {"summary", kind->summary},
           {"why", kind->why},

@@ -19,6 +19,7 @@ struct Finding {
   };
 
   const RuleKind* kind = nullptr;
+  Severity severity = Severity::info;  // the highest of the hits
   Json parameters;
   uint64_t hit_count = 0;
   uint64_t violation_count = 0;

@@ -60,7 +60,7 @@ bool is_local(const Finding& finding) {
 
 bool comes_first(const Finding& a, const Finding& b) {
   const auto key = [](const Finding& f) {
-    return std::tuple(-static_cast<int>(f.kind->severity), !is_local(f), f.first_step.step,
+    return std::tuple(-static_cast<int>(f.severity), !is_local(f), f.first_step.step,
                       row_of(f.kind->name), f.kind->name);
   };
   return key(a) < key(b);
@@ -80,7 +80,7 @@ bool explains(const Finding& a, const Finding& b) {
   const auto cause = cause_stage(a.kind->name);
   const auto effect = cause_stage(b.kind->name);
   return cause && effect && *cause < *effect && a.first_step.step <= b.first_step.step &&
-         a.kind->severity >= b.kind->severity;
+         a.severity >= b.severity;
 }
 
 void rank(std::vector<Finding>& findings) {

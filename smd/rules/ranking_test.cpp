@@ -18,7 +18,8 @@ class Ranking : public testing::Test {
   void add(std::string_view rule, Step first_step, Severity severity = Severity::warning,
            std::string tensor = "layer") {
     kinds_.push_back({.name = rule, .severity = severity});
-    Finding finding{.kind = &kinds_.back(), .first_step = {.step = first_step}};
+    Finding finding{
+        .kind = &kinds_.back(), .severity = severity, .first_step = {.step = first_step}};
     if (!tensor.empty()) finding.tensors.push_back({.tensor = std::move(tensor)});
     findings.push_back(std::move(finding));
   }
