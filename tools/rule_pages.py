@@ -19,18 +19,18 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench")]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "bench"), str(ROOT / "tools")]
 os.environ.update(SMDEBUG_TRAINING_END_DELAY_REFRESH="0")
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 from faults.case import Case, faulty_cases, plain_case  # noqa: E402
 from faults.catalogue import FAULTS  # noqa: E402
 from faults.library import Library  # noqa: E402
+from rule_pictures import PICTURES, Picture  # noqa: E402
 from smdebug import _core  # noqa: E402
 
 PROGRAM = Path(os.environ.get("SMDEBUG_PROGRAM", ROOT / "build/dev/smdebug"))
@@ -39,78 +39,6 @@ PICTURES_FOLDER = ROOT / "docs/images/rules"
 INDEX = "README.md"
 LONGEST_LINE = 200
 SEED = 1
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A fault of the bench that a rule sees, and what to draw of it."""
-
-    fault: int
-    trainer: str
-    form: str = ""
-    # What the rule is told, where the defaults do not suit a short training.
-    parameters: dict[str, str] = field(default_factory=dict)
-    # What the first hit is about, unless said otherwise.
-    tensor: str = ""
-    healthy_tensor: str = ""  # where the healthy run calls it otherwise
-    reduction: str = ""
-    mode: str = ""
-    log: bool = False
-
-
-# Adding a picture is adding an entry, and running this with --pictures. An entry waits for its rule.
-PICTURES: dict[str, Picture] = {
-    "AllZero": Picture(8, "mlp", parameters={"tensor_regex": "relu_output"}, reduction="abs_max"),
-    "CheckInputImages": Picture(9, "cnn", reduction="mean"),
-    "ClassImbalance": Picture(14, "mlp", reduction="mean"),
-    "Confusion": Picture(
-        15, "mlp", parameters={"min_diag": "0", "max_off_diag": "0.8"}, reduction="mean"
-    ),
-    "DeadRelu": Picture(8, "mlp", reduction="mean"),
-    "ExplodingTensor": Picture(22, "mlp", reduction="abs_max"),
-    "FeatureImportanceOverweight": Picture(34, "trees", "feature"),
-    "GradientSpike": Picture(25, "mlp", reduction="l2"),
-    "GradientSynchronization": Picture(28, "ranks", reduction="l2"),
-    "GrowthDivergence": Picture(3, "mlp", reduction="abs_mean", log=True),
-    "InitialLoss": Picture(5, "mlp", "wide"),
-    "LearningRate": Picture(1, "mlp"),
-    "LossNotDecreasing": Picture(
-        *(8, "mlp"),
-        parameters={"mode": "TRAIN", "num_steps": "50", "increase_threshold_percent": "90"},
-    ),
-    "LossSpike": Picture(25, "mlp"),
-    "MostlyZeroGradients": Picture(8, "mlp", reduction="abs_mean", log=True),
-    "NLPSequenceRatio": Picture(30, "transformer", reduction="mean"),
-    "NegativeLoss": Picture(11, "mlp", "missing", healthy_tensor="CrossEntropyLoss_output_0"),
-    "NonFiniteOrigin": Picture(22, "mlp", reduction="abs_max"),
-    "OverflowHeadroom": Picture(23, "mlp", reduction="abs_max", log=True),
-    "Overfit": Picture(16, "cnn"),
-    "Overtraining": Picture(
-        *(17, "regressor"), parameters={"patience_train": "100", "patience_validation": "20"}
-    ),
-    "PersistentHighLoss": Picture(3, "regressor", log=True),
-    "PoorWeightInitialization": Picture(
-        *(5, "mlp", "wide"), parameters={"distribution_range": "0.00001"}, reduction="variance"
-    ),
-    "RankDivergence": Picture(26, "ranks", reduction="l2"),
-    "RelativeVanishingGradient": Picture(6, "mlp", reduction="l2", log=True),
-    "SaturatedActivation": Picture(
-        *(7, "lstm"),
-        parameters={"threshold_inactivity": "50", "threshold_layer": "5"},
-        reduction="abs_mean",
-    ),
-    "TensorVariance": Picture(
-        5, "mlp", "wide", parameters={"collection_names": "weights", "max_threshold": "5"}
-    ),
-    "TreeDepth": Picture(34, "trees", "depth", reduction="max"),
-    "UnchangedTensor": Picture(
-        19, "mlp", parameters={"collection_names": "weights"}, reduction="l2"
-    ),
-    "UpdateSize": Picture(1, "mlp", reduction="abs_mean", log=True),
-    "VanishingGradient": Picture(8, "mlp", log=True),
-    "WeightUpdateRatio": Picture(1, "mlp", reduction="abs_mean", log=True),
-    "WeightsNotUpdated": Picture(19, "mlp", reduction="l2"),
-}
 
 
 # --- texts

@@ -18,7 +18,7 @@ from smdebug import _core  # noqa: E402
 
 RULES = {rule["name"]: rule for rule in _core.rule_table()}
 TITLE = re.compile(r"<title>([^<]*)</title>")
-# Rules that no run of the fault bench can show; the others get an entry in rule_pages.PICTURES.
+# Rules that no run of the fault bench can show; the others get an entry in rule_pictures.py.
 WITHOUT_PICTURE = {
     "CreateXgboostReport",  # reports, and judges nothing
     "LossScaleCollapse",  # the trainings of the bench keep their loss scale
