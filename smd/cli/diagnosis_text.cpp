@@ -5,6 +5,7 @@
 
 #include <ostream>
 
+#include "smd/cli/table.h"
 #include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
 
@@ -53,26 +54,33 @@ std::string tensors_of(const rules::Finding& finding) {
   return out;
 }
 
+std::string painted(const Terminal& terminal, rules::Severity severity) {
+  const Style style = severity == rules::Severity::error  ? Style::bad
+                      : severity == rules::Severity::info ? Style::faint
+                                                          : Style::strong;
+  return terminal.paint(style, fmt::format("{:<7}", name_of(severity)));
+}
+
 void print(const Terminal& terminal, const rules::Finding& finding) {
   std::ostream& out = terminal.out;
   const int width = terminal.out_width();
-  const Style style = finding.severity == rules::Severity::error  ? Style::bad
-                      : finding.severity == rules::Severity::info ? Style::faint
-                                                                  : Style::strong;
   const std::string when = finding.hit_count == 1
                                ? fmt::format("at {}", place(finding.first_step))
                                : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
                                              place(finding.first_step), place(finding.last_step));
-  out << fmt::format("\n{}  {}  {}\n",
-                     terminal.paint(style, fmt::format("{:<7}", name_of(finding.severity))),
+  out << fmt::format("\n{}  {}  {}\n", painted(terminal, finding.severity),
                      terminal.paint(Style::strong, finding.kind->name), when);
   print_wrapped(out, printable(finding.first_hit.message), 2, width);
   if (finding.tensors.size() > 1) print_wrapped(out, "Tensors: " + tensors_of(finding), 2, width);
   if (finding.workers.size() > 1) {
     print_wrapped(out, fmt::format("Workers: {}", fmt::join(finding.workers, ", ")), 2, width);
   }
+  if (!finding.explained_by.empty()) {
+    print_wrapped(out, fmt::format("Probably follows from {}.", finding.explained_by), 2, width);
+  }
   print_wrapped(out, fmt::format("Why it matters: {}", finding.kind->why), 2, width);
   print_wrapped(out, fmt::format("What to do: {}", finding.kind->fix), 2, width);
+  print_wrapped(out, fmt::format("Read more: {}", rules::docs_page(*finding.kind)), 2, width);
 }
 
 }  // namespace
@@ -110,6 +118,29 @@ void print_diagnosis(const Terminal& terminal, const rules::Diagnosis& diagnosis
                   fmt::format("{} not evaluated: {}", note.kind->name, printable(note.message)), 0,
                   width);
   }
+}
+
+void print_summary(const Terminal& terminal, std::span<const DiagnosedRun> runs) {
+  Table table({{"run"}, {"steps", Align::right}, {"findings", Align::right}, {"first"}, {"since"}});
+  for (const DiagnosedRun& run : runs) {
+    if (run.error) {
+      table.add_row({run.argument, "-", "-", "cannot be read", ""});
+      continue;
+    }
+    const auto& findings = run.diagnosis.findings;
+    const bool is_well = findings.empty();
+    table.add_row({run.diagnosis.run, fmt::format("{}", run.diagnosis.step_count),
+                   fmt::format("{}", findings.size()),
+                   is_well ? "no issues found" : std::string(findings[0].kind->name),
+                   is_well ? "" : place(findings[0].first_step)});
+  }
+  terminal.out << '\n' << table.text(terminal);
+}
+
+void print_hit(const Terminal& terminal, rules::Severity severity, const rules::Hit& hit) {
+  terminal.out << fmt::format("{}  {}  {}  {}\n", place(hit.step), painted(terminal, severity),
+                              terminal.paint(Style::strong, hit.rule), printable(hit.message))
+               << std::flush;
 }
 
 }  // namespace smd::cli

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "smd/rules/trial_feed.h"
-
 namespace smd::rules {
 namespace {
 
@@ -47,7 +45,7 @@ Json Diagnosis::to_json() const {
           {"first_problem", first_problem.empty() ? Json(nullptr) : Json(first_problem)}};
 }
 
-Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisOptions& options) {
+Result<std::vector<Diagnosis::Note>> add_rules(const DiagnosisOptions& options, Runner& runner) {
   SMD_TRY(const auto kinds, chosen(options.rules));
   std::map<const RuleKind*, Json> parameters;
   for (const auto& [name, given] : options.parameters) {
@@ -59,9 +57,7 @@ Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisO
     }
     parameters[kind].update(given);
   }
-
-  Diagnosis out{.run = trial->name()};
-  Runner runner({.on_fire = OnFire::keep_going, .context = options.context});
+  std::vector<Diagnosis::Note> left_out;
   for (const RuleKind* kind : kinds) {
     const bool is_asked_for = !options.rules.empty() || !parameters[kind].empty();
     if (kind->writes_files && !is_asked_for) {
@@ -71,14 +67,19 @@ Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisO
     const Status added = runner.add(*kind, parameters[kind]);
     if (added.ok()) continue;
     if (is_asked_for || added.error().code != ErrorCode::not_found) return added.error();
-    out.not_evaluated.push_back({kind, added.error().message});
+    left_out.push_back({kind, added.error().message});
   }
-  TrialFeed feed(trial, {.steps = options.steps, .incomplete = true});
-  SMD_RETURN_IF_ERROR(feed.advance(runner));
-  runner.finish();
+  return left_out;
+}
 
-  out.step_count = runner.step_count();
-  out.findings = runner.findings();
+Diagnosis conclude(std::string run, const Runner& runner, const TrialFeed& feed,
+                   std::vector<Diagnosis::Note> left_out) {
+  Diagnosis out{.run = std::move(run),
+                .step_count = runner.step_count(),
+                .findings = runner.findings(),
+                .not_evaluated = std::move(left_out),
+                .unreadable_steps = feed.unreadable_steps(),
+                .first_problem = feed.first_problem()};
   for (const auto& evaluation : runner.evaluations()) {
     if (std::string remark = evaluation->remark(); !remark.empty()) {
       out.remarks.push_back({&evaluation->kind(), std::move(remark)});
@@ -94,9 +95,16 @@ Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisO
     }
   }
   std::ranges::sort(out.not_evaluated, {}, [](const auto& note) { return note.kind->name; });
-  out.unreadable_steps = feed.unreadable_steps();
-  out.first_problem = feed.first_problem();
   return out;
+}
+
+Result<Diagnosis> diagnose(const std::shared_ptr<Trial>& trial, const DiagnosisOptions& options) {
+  Runner runner({.on_fire = OnFire::keep_going, .context = options.context});
+  SMD_TRY(auto left_out, add_rules(options, runner));
+  TrialFeed feed(trial, {.steps = options.steps, .incomplete = true});
+  SMD_RETURN_IF_ERROR(feed.advance(runner));
+  runner.finish();
+  return conclude(trial->name(), runner, feed, std::move(left_out));
 }
 
 }  // namespace smd::rules

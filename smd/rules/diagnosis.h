@@ -1,7 +1,7 @@
 #pragma once
 
-// Looks at a recorded run once, with many rules: what `smdebug diagnose` and reports show.
-// Plain values and one function, which any thread may call.
+// Looks at a recorded run with many rules: what `smdebug diagnose`, `smdebug watch` and reports
+// show. Plain values and functions, which any thread may call.
 
 #include <map>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "smd/base/result.h"
 #include "smd/rules/finding.h"
 #include "smd/rules/runner.h"
+#include "smd/rules/trial_feed.h"
 #include "smd/trial/trial.h"
 
 namespace smd::rules {
@@ -46,6 +47,14 @@ struct Diagnosis {
   bool has_finding(Severity least) const;
   Json to_json() const;
 };
+
+// Adds the rules of the options to a runner that has none; the answer tells of those that were left
+// out. invalid_argument and not_found: of names and parameters.
+Result<std::vector<Diagnosis::Note>> add_rules(const DiagnosisOptions& options, Runner& runner);
+
+// What a runner has found so far. `left_out`: by add_rules().
+Diagnosis conclude(std::string run, const Runner& runner, const TrialFeed& feed,
+                   std::vector<Diagnosis::Note> left_out);
 
 // Of all steps that the trial knows now. invalid_argument and not_found: of names and parameters.
 // Other errors: the run cannot be read.

@@ -1,8 +1,5 @@
 #include "smd/rules/finding.h"
 
-#include <algorithm>
-#include <tuple>
-
 namespace smd::rules {
 namespace {
 
@@ -25,6 +22,7 @@ Json Finding::to_json() const {
           {"why", kind->why},
           {"fix", kind->fix},
           {"docs", docs_page(*kind)},
+          {"explained_by", explained_by.empty() ? Json(nullptr) : Json(explained_by)},
           {"hits", hit_count},
           {"violations", violation_count},
           {"first", json_of(first_step)},
@@ -32,13 +30,6 @@ Json Finding::to_json() const {
           {"tensors", std::move(tensor_list)},
           {"workers", workers},
           {"evidence", first_hit.to_json(parameters)}};
-}
-
-void rank(std::vector<Finding>& findings) {
-  std::ranges::stable_sort(findings, [](const Finding& a, const Finding& b) {
-    return std::tuple(b.severity, a.first_step.step, a.kind->name) <
-           std::tuple(a.severity, b.first_step.step, b.kind->name);
-  });
 }
 
 }  // namespace smd::rules

@@ -29,11 +29,10 @@ struct Finding {
   std::vector<TensorHits> tensors;
   std::vector<std::string> workers;  // sorted
   Hit first_hit;                     // the evidence: the first of the highest severity
+  // The rule whose finding is probably why this one was made; empty: none. See ranking.h.
+  std::string explained_by;
 
   Json to_json() const;
 };
-
-// The most important first: by severity, then by the first step, then by name.
-void rank(std::vector<Finding>& findings);
 
 }  // namespace smd::rules

@@ -7,6 +7,8 @@
 #include <array>
 #include <tuple>
 
+#include "smd/rules/ranking.h"
+
 namespace smd::rules {
 namespace {
 
@@ -109,6 +111,7 @@ Status Runner::add(const RuleKind& kind, Parameters parameters) {
   added->rule_ = std::move(rule);
   added->max_violations_ = static_cast<uint64_t>(parameters.integer("max_violations"));
   added->finding_.kind = &kind;
+  added->finding_.severity = kind.severity;
   added->finding_.parameters = parameters.to_json();
   added->parameters_ = std::move(parameters);
   evaluations_.push_back(std::move(added));
