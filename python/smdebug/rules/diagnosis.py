@@ -37,9 +37,9 @@ def diagnose(
             raise SMDebugValueError(f"The rule {rule} is asked for twice.")
         given[rule] = own
     names = list(given)
-    for name, own in (parameters or {}).items():
+    for name, more in (parameters or {}).items():
         rule = builtin_class(name).rule
-        given[rule] = {**given.get(rule, {}), **own}
+        given[rule] = {**given.get(rule, {}), **more}
     others = [other_trials] if isinstance(other_trials, Trial) else other_trials
     if not trial.loaded_all_steps:
         trial.refresh_data()
