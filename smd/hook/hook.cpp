@@ -168,7 +168,66 @@ Status Hook::initialize() {
   }
   if (config.reduction_config) plan_options_.reduction_config = *config.reduction_config;
   plan_options_.shows_histograms = config.tensorboard_dir.has_value();
+  SMD_RETURN_IF_ERROR(adopt_wishes());
   return restore();
+}
+
+Status Hook::adopt_wishes() {
+  for (SaveWish& wish : options_.wishes) {
+    SMD_TRY(const auto collection, collections_->create(wish.collection));
+    if (collection->empty()) {
+      for (const std::string& pattern : wish.include_regex) {
+        SMD_RETURN_IF_ERROR(collection->include(pattern));
+      }
+      for (const std::string& pattern : wish.exclude_regex) {
+        SMD_RETURN_IF_ERROR(collection->exclude(pattern));
+      }
+    }
+    plan_options_.wishes.push_back(std::move(wish));
+  }
+  options_.wishes.clear();
+  return {};
+}
+
+// Users may change the collections until the first step.
+void Hook::settle_wishes() {
+  for (SaveWish& wish : plan_options_.wishes) {
+    if (wish.save_config) continue;
+    const auto collection = collections_->find(wish.collection);
+    wish.save_config = plan_options_.save_config;
+    if (collection && collection->save_config()) {
+      wish.save_config = *collection->save_config();
+      wish.save_config->merge_defaults(plan_options_.save_config);
+    } else if (!options_.config.save_config && wish.default_interval) {
+      auto own = SaveConfig::broadcast({.save_interval = *wish.default_interval});
+      if (own.ok()) wish.save_config = std::move(*own);
+    }
+  }
+}
+
+Status Hook::save_more(std::span<const std::string> collections, int64_t steps) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_recording() || !plan_) return {};
+  const Mode mode = step_clock_.mode();
+  const Step first = step_clock_.mode_step(mode) + 1;
+  SaveConfig window;
+  for (Mode other : kModes) {
+    const Step end = other == mode ? first + std::max<int64_t>(steps, 0) : 0;
+    SMD_RETURN_IF_ERROR(window.set_mode(
+        other, SaveConfigMode{.save_interval = 1, .start_step = first, .end_step = end}));
+  }
+  for (const std::string& name : collections) {
+    const auto found = collections_->get(name);
+    if (!found.ok()) return Error{ErrorCode::invalid_argument, found.error().message};
+  }
+  std::erase_if(plan_options_.wishes, [&](const SaveWish& wish) {
+    return wish.raw && wish.save_config && !wish.save_config->next_save(mode, first);
+  });
+  for (const std::string& name : collections) {
+    plan_options_.wishes.push_back({.collection = name, .save_config = window, .raw = true});
+  }
+  planned_revision_ = ~uint64_t{0};  // the next step makes a new plan
+  return {};
 }
 
 void Hook::resolve_tensorboard_dir() {
@@ -295,11 +354,26 @@ std::vector<std::unique_ptr<Output>> Hook::make_outputs() {
         metrics_file({.folder = options_.environment.metrics_directory(), .pid = ::getpid()}));
   }
   if (options_.feed) outputs.push_back(feed_output(options_.feed, worker_.name));
+  const std::string& dir = options_.config.out_dir;
+  const size_t last = dir.find_last_not_of('/');
+  const std::string named = last == std::string::npos ? dir : dir.substr(0, last + 1);
+  const OutputPlace place{
+      .run = named.substr(named.rfind('/') + 1), .worker = worker_.name, .storage = storage_};
+  for (const OutputMaker& make : options_.outputs) {
+    auto made = make(place);
+    if (made.ok()) {
+      outputs.push_back(std::move(*made));
+      tells_membership_ = true;
+    } else {
+      warn_of_output(made.error());
+    }
+  }
   return outputs;
 }
 
 Status Hook::prepare() {
   if (!started_) SMD_RETURN_IF_ERROR(start());
+  settle_wishes();
   std::vector<std::string> warnings;
   const bool first = !plan_.has_value();
   SMD_TRY(plan_, SavePlan::build(*collections_, plan_options_, warnings));
@@ -396,6 +470,7 @@ void Hook::finish_step() {
     open_step();
     scalars_.drain([&](const ScalarBoard::Scalar& scalar) {
       if (!writer_) return;
+      tell_membership(scalar.name);
       const TensorView view{
           .data = scalar.value.bits.data(), .dtype = scalar.value.dtype, .shape = kOne};
       writer_->tensor(scalar.name, view, scalar.wall_secs);
@@ -584,6 +659,7 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
     warn_once(fmt::format("Dry run: '{}' would be saved.", name));
     return {};
   }
+  tell_membership(name);
   const double now = options_.clock->unix_secs();
   const bool has_elements = tensor.size() > 0;
   if ((action.metric || action.scalar) && has_elements && writer_->has_outputs()) {
@@ -695,6 +771,7 @@ Status Hook::save_reductions(std::string_view name,
     stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
   }
   if (stored_.empty() || !writer_) return {};
+  tell_membership(name);
   open_step();
   writer_->reductions(name, options_.clock->unix_secs(), stored_);
   return {};
@@ -705,6 +782,7 @@ Status Hook::save_shape(std::string_view name, std::span<const int64_t> shape) {
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(element_count(shape));
   if (!wanted(name).shape || !writer_) return {};
+  tell_membership(name);
   open_step();
   writer_->shape(name, name, shape);
   return {};
@@ -725,9 +803,30 @@ void Hook::emit_histogram(std::string_view name, std::string_view collection, do
                       .histogram = view_of(reduced_.histogram)});
 }
 
+void Hook::tell_membership(std::string_view name) {
+  if (!tells_membership_) return;
+  if (told_revision_ != collections_->revision()) {
+    told_.clear();
+    told_revision_ = collections_->revision();
+  }
+  if (told_.contains(name)) return;
+  std::vector<std::string_view> held_by;
+  for (const auto& collection : collections_->collections()) {
+    if (collection->holds(name)) held_by.push_back(collection->name());
+  }
+  open_step();
+  writer_->membership({.tensor = name, .collections = held_by});
+  told_.emplace(name);
+}
+
 bool Hook::wants_tensor(std::span<const std::string> collections) {
   if (!is_recording() || closed_ || !plan_ || !step_clock_.started() || step_ended_) return false;
-  if (saving_) return true;
+  return saving_ || user_wants_tensor(collections);
+}
+
+// Without wishes.
+bool Hook::user_wants_tensor(std::span<const std::string> collections) {
+  if (saving_ && plan_->any_due()) return true;
   for (const std::string& name : collections) {
     const auto collection = collections_->find(name);
     const SaveConfig& config = collection && collection->save_config() ? *collection->save_config()
@@ -739,6 +838,7 @@ bool Hook::wants_tensor(std::span<const std::string> collections) {
 
 Result<Action> Hook::custom_action(std::string_view name,
                                    std::span<const std::string> collections) {
+  const bool by_user = user_wants_tensor(collections);
   bool changed = false;
   for (const std::string& target : collections) {
     SMD_TRY(const auto collection, collections_->create(target));
@@ -755,8 +855,9 @@ Result<Action> Hook::custom_action(std::string_view name,
     if (!step_trigger_.empty()) plan_->trigger(step().mode, step_trigger_);
     saving_ = was_saving || plan_->any_active();
   }
-  Action action = saving_ ? plan_->wanted(name) : Action{};
+  Action action = saving_ ? plan_->due(name) : Action{};
   for (const std::string& target : collections) {
+    if (!by_user) break;
     const Action* own = plan_->wanted_by(target);
     if (own != nullptr) {
       action.merge(*own);
@@ -764,6 +865,7 @@ Result<Action> Hook::custom_action(std::string_view name,
       action.raw = true;  // `scalars` only lists names
     }
   }
+  if (saving_ && !action.raw) action.merge(plan_->wished(name));
   return action;
 }
 
@@ -801,6 +903,7 @@ Status Hook::save_strings(std::string_view name, std::span<const std::string_vie
   if (!is_recording() || !wants_tensor(collections)) return {};
   SMD_TRY(const Action action, custom_action(name, collections));
   if (!writer_ || action.empty()) return {};
+  tell_membership(name);
   if (action.shape) {
     open_step();
     writer_->shape(name, name, shape);

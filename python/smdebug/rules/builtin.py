@@ -41,7 +41,8 @@ class BuiltinRule(Rule):
         super().__init__(base_trial, action_str, others)
         self._given = parameters
         self._evaluator = self._start()
-        self._parameters = dict(self._evaluator.parameters)
+        used: Any = self._evaluator.parameters
+        self._parameters: dict[str, Any] = dict(used)
         self._last_step = -1
         self._found: Mapping[str, Any] | None = None
         self.report["RuleParameters"] = json.dumps(self._parameters)
@@ -54,7 +55,7 @@ class BuiltinRule(Rule):
         if step <= self._last_step:
             self._evaluator = self._start()
         self._last_step = step
-        found = self._evaluator.evaluate(self.base_trial._core, step)
+        found: Any = self._evaluator.evaluate(self.base_trial._core, step)
         if found is False:
             raise TensorUnavailableForStep(f"any for {self.rule}", step)
         self.report["Datapoints"] += 1
@@ -62,7 +63,8 @@ class BuiltinRule(Rule):
 
     def judge_end(self) -> None:
         met = None
-        for found in self._evaluator.finish():
+        late: Any = self._evaluator.finish()
+        for found in late:
             self._take(found)
             met = RuleEvaluationConditionMet(self.rule_name, found["step"])
             self._act(self.hit(found["step"]))
@@ -117,7 +119,8 @@ def builtin_class(name: str) -> type[BuiltinRule]:
 @functools.cache
 def rule_table() -> Mapping[str, Mapping[str, Any]]:
     """What the core knows of each rule, by name."""
-    return {row["name"]: row for row in _core.rule_table()}
+    rows: Any = _core.rule_table()
+    return {row["name"]: row for row in rows}
 
 
 @functools.cache
@@ -133,9 +136,14 @@ def _made(name: str) -> type[BuiltinRule]:
     return type(name, (BuiltinRule,), fields)
 
 
+def _parameters(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    shared: Any = _core.shared_rule_parameters()
+    return [*row["parameters"], *shared]
+
+
 def _documentation(row: Mapping[str, Any]) -> str:
     lines = [row["summary"], "", row["sees"], "", "Parameters:"]
-    for parameter in [*row["parameters"], *_core.shared_rule_parameters()]:
+    for parameter in _parameters(row):
         default = f", {parameter['default']}" if parameter["default"] else ""
         lines.append(f"{parameter['name']} ({parameter['type']}{default}): {parameter['help']}")
     wrapped = [
@@ -151,7 +159,7 @@ def _signature(row: Mapping[str, Any]) -> inspect.Signature:
         inspect.Parameter(
             parameter["name"], inspect.Parameter.KEYWORD_ONLY, default=_default(parameter)
         )
-        for parameter in [*row["parameters"], *_core.shared_rule_parameters()]
+        for parameter in _parameters(row)
     ]
     return inspect.Signature([*base, *own])
 

@@ -43,7 +43,7 @@ def diagnose(
     others = [other_trials] if isinstance(other_trials, Trial) else other_trials
     if not trial.loaded_all_steps:
         trial.refresh_data()
-    found: dict[str, Any] = _core.diagnose(
+    found: Any = _core.diagnose(
         trial._core, names, given, start_step, end_step, [other._core for other in others]
     )
-    return found
+    return dict(found)

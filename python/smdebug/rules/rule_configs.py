@@ -96,7 +96,8 @@ weight_update_ratio = _configuration("WeightUpdateRatio")
 
 def __getattr__(name: str) -> Callable[[], dict[str, Any]]:
     """Rules that the original lacks ask for what the core's table says."""
-    row = next((row for row in _core.rule_table() if row["snake_name"] == name), None)
+    rows: Any = _core.rule_table()
+    row = next((row for row in rows if row["snake_name"] == name), None)
     if row is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _configuration(row["name"], {c["name"]: c["parameters"] for c in row["collections"]})
