@@ -12,7 +12,7 @@ import os
 import weakref
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from smdebug import _core, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
@@ -26,7 +26,9 @@ from smdebug.exceptions import (
 from smdebug.exporters import Exporter
 from smdebug.exporters.background import ExportThread
 from smdebug.logger import core_log, get_logger
-from smdebug.rule_watch import RuleSources, RuleWatch, rules_in, watch_for
+
+if TYPE_CHECKING:
+    from smdebug.rule_watch import RuleSources, RuleWatch
 
 _open_hooks: weakref.WeakSet[BaseHook] = weakref.WeakSet()
 
@@ -173,12 +175,17 @@ class BaseHook:
         self = cls.__new__(cls)
         manager = self._make_manager()
         path = None if json_file_path is None else os.path.expanduser(os.fspath(json_file_path))
+        from smdebug.rule_watch import rules_in  # importing the package stays light
+
         watching = self._watching(rules_in(path or _core.config_file_path()))
         self._adopt(_core.Hook.from_json(path, self._plumbing(manager) | watching), manager)
         return self
 
     def _watching(self, rules: RuleSources) -> dict[str, Any]:
-        self._rule_watch = watch_for(rules)
+        if not isinstance(rules, tuple) or rules:
+            from smdebug.rule_watch import watch_for
+
+            self._rule_watch = watch_for(rules)
         return {} if self._rule_watch is None else {"watch": self._rule_watch.core}
 
     def _feeding(self, exporters: Exporter | Iterable[Exporter]) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class RuleWatch:
         self._seen: dict[str, float] = {}
         self._folder_state: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
+        self._pid = os.getpid()
 
     def _describe(self, source: Any) -> tuple[str, dict[str, Any], int | None]:
         from smdebug.rules.action.action import Actions
@@ -113,7 +114,9 @@ class RuleWatch:
                 get_logger().warning(f"More cannot be saved as it was asked for. {error}")
 
     def close(self, timeout_secs: float = DRAIN_SECS) -> None:
-        """Waits until everything was dealt with; the hook is closed."""
+        """Waits until everything was dealt with; the hook is closed. Not in forked children."""
+        if os.getpid() != self._pid:
+            return
         self.core.end()
         if self._thread is None or self._thread is threading.current_thread():
             return

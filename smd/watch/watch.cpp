@@ -44,13 +44,22 @@ class Watch::Judge final : public Output {
     owner_ = std::move(owner);
     feed_.emplace(runner_, StepFeedOptions{.run = place.run, .worker = place.worker});
     file_.emplace(place.storage, place.worker);
+    worker_ = place.worker;
+    const auto now = std::chrono::steady_clock::now();
+    next_tick_ = now + watch_.options_.tick_interval;
+    progress_.newest_secs = secs_of(now);
   }
 
-  Status scalar(const StepInfo&, const SavedScalar&) override { return {}; }
-  Status membership(const StepInfo&, const SavedMembership& saved) override {
+  Status scalar(const StepInfo& step, const SavedScalar&) override {
+    step_ = step;
+    return {};
+  }
+  Status membership(const StepInfo& step, const SavedMembership& saved) override {
+    step_ = step;
     return guarded([&] { feed_->membership(saved); });
   }
   Status reductions(const StepInfo& step, const SavedReductions& saved) override {
+    step_ = step;
     return guarded([&] { feed_->reductions(step, saved); });
   }
   Status shape(const StepInfo& step, const SavedShape& saved) override {
@@ -65,12 +74,28 @@ class Watch::Judge final : public Output {
     return wanted;
   }
   Status tensor(const StepInfo& step, const SavedTensor& saved) override {
+    step_ = step;
     Status told;
     SMD_RETURN_IF_ERROR(guarded([&] { told = feed_->tensor(step, saved); }));
     return told;
   }
   Status end_step() override {
     SMD_RETURN_IF_ERROR(guarded([&] { feed_->end_step(); }));
+    progress_.newest_step = step_;
+    progress_.newest_secs = secs_of(std::chrono::steady_clock::now());
+    progress_.worker_secs[worker_] = progress_.newest_secs;
+    report_failures();
+    return file_->flush();
+  }
+  std::optional<std::chrono::steady_clock::time_point> due() const override {
+    if (broken_ || !runner_.is_active()) return std::nullopt;
+    return next_tick_;
+  }
+  Status tick() override {
+    const auto now = std::chrono::steady_clock::now();
+    next_tick_ = now + watch_.options_.tick_interval;
+    progress_.now_secs = secs_of(now);
+    SMD_RETURN_IF_ERROR(guarded([&] { runner_.tick(progress_); }));
     report_failures();
     return file_->flush();
   }
@@ -83,6 +108,10 @@ class Watch::Judge final : public Output {
   }
 
  private:
+  static double secs_of(std::chrono::steady_clock::time_point time) {
+    return std::chrono::duration<double>(time.time_since_epoch()).count();
+  }
+
   // Whatever happens in a rule ends the watch and nothing else: memory may run out, say.
   template <typename F>
   Status guarded(F&& f) {
@@ -130,6 +159,10 @@ class Watch::Judge final : public Output {
   rules::Runner runner_;
   std::set<size_t> failed_;
   bool broken_ = false;
+  std::string worker_;
+  StepInfo step_;  // what is being saved
+  rules::Progress progress_;
+  std::chrono::steady_clock::time_point next_tick_{};
 };
 
 Watch::Watch(WatchOptions options) : options_(std::move(options)) {}

@@ -205,6 +205,39 @@ const rules::RuleKind kThrowing = {
       return rules::make_rule<Misbehaving>(true);
     }};
 
+// Fires when it is asked without a new step.
+struct Waiting final : rules::Rule {
+  std::vector<rules::Selection*> selections() override { return {}; }
+  Status observe(const rules::StepView&, rules::Hits&) override { return {}; }
+  Status tick(const rules::Progress& progress, rules::Hits& hits) override {
+    if (!progress.newest_step || fired) return {};
+    fired = true;
+    hits.add("", "idle_secs", progress.now_secs - progress.newest_secs, rules::Op::above, 0);
+    return {};
+  }
+  bool fired = false;
+};
+const rules::RuleKind kWaiting = {
+    .name = "Waiting", .create = [](const rules::Parameters&, const rules::RuleContext&) {
+      return rules::make_rule<Waiting>();
+    }};
+
+TEST_P(WatchTest, rules_that_watch_the_clock_are_asked_while_no_step_comes) {
+  auto watch = *Watch::create(
+      {.rules = {{.kind = &kWaiting}}, .tick_interval = std::chrono::milliseconds(1)});
+  auto hook = hook_with(watch, options());
+  ASSERT_TRUE(hook->begin_step(7).ok());
+  ASSERT_TRUE(hook->save_scalar("x", 1).ok());
+  ASSERT_TRUE(hook->end_step().ok());
+  const auto event = watch->take(std::chrono::steady_clock::now() + std::chrono::seconds(60));
+  ASSERT_TRUE(event.has_value());
+  const Json& record = std::get<WatchHit>(*event).record;
+  EXPECT_EQ(record["rule"], "Waiting");
+  EXPECT_EQ(record["step"], 7);
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_EQ(findings().size(), 1u);
+}
+
 TEST_P(WatchTest, a_rule_that_fails_harms_neither_training_nor_others) {
   const auto watch = watch_for({{.kind = &kFailing}, {.rule = "VanishingGradient"}});
   auto hook = hook_with(watch, options());

@@ -4,7 +4,9 @@
 // Called by the writer thread only, step by step, whether or not the run itself could be written.
 // Views are valid during the call. A failure costs what this output shows and nothing else.
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -88,6 +90,10 @@ class Output {
   virtual Status tensor(const StepInfo&, const SavedTensor&) { return {}; }
   // The step is over: what it had is to be readable now. A step that was dropped has no end.
   virtual Status end_step() = 0;
+  // When tick() is to be called, if nothing comes before. nullopt: it is not needed.
+  virtual std::optional<std::chrono::steady_clock::time_point> due() const { return std::nullopt; }
+  // Once it is due.
+  virtual Status tick() { return {}; }
   virtual Status close() = 0;
 };
 

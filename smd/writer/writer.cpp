@@ -51,6 +51,24 @@ struct Writer::Shared {
     std::lock_guard lock(mutex);
     if (!output_error) output_error = std::move(status.error());
   }
+  // Of the sink and the outputs, the earliest. Writer thread only, as tick().
+  std::optional<std::chrono::steady_clock::time_point> due() const {
+    auto first = sink->due();
+    for (const auto& output : outputs) {
+      const auto own = output->due();
+      if (own && (!first || *own < *first)) first = own;
+    }
+    return first;
+  }
+  void tick() {
+    const auto now = std::chrono::steady_clock::now();
+    if (const auto own = sink->due(); own && *own <= now) {
+      if (Status status = sink->tick(); !status.ok()) report(std::move(status.error()));
+    }
+    for (const auto& output : outputs) {
+      if (const auto own = output->due(); own && *own <= now) report_output(output->tick());
+    }
+  }
   void lose_step() {
     std::lock_guard lock(mutex);
     ++lost_steps;
@@ -237,10 +255,8 @@ void Writer::run(std::shared_ptr<Shared> shared) {
   pthread_setname_np(pthread_self(), "smdebug-writer");
   Executor executor;
   while (true) {
-    if (const auto due = shared->sink->due(); due && !shared->queue.wait_until(*due)) {
-      if (Status status = shared->sink->tick(); !status.ok()) {
-        shared->report(std::move(status.error()));
-      }
+    if (const auto due = shared->due(); due && !shared->queue.wait_until(*due)) {
+      shared->tick();
       continue;
     }
     auto item = shared->queue.pop();
