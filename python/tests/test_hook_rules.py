@@ -307,6 +307,9 @@ def test_somebody_else_may_ask_to_stop(out_dir):
     wait_for(lambda: hook._rule_watch.requests)
     with pytest.raises(TrainingStopRequested, match="Rule Mine asked at step 7"):
         hook.begin_step()
+    run_control.ask(out_dir, "save_now", collections=["weights"], steps=1)
+    wait_for(lambda: hook._rule_watch.requests)
+    hook.begin_step()  # the request to stop is still there, but was answered
     hook.close()
 
 
