@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import logging
+import os
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
-from smdebug import Hook, SaveConfig, modes, run_control
+from conftest import Messages
+from smdebug import Hook, SaveConfig, _core, modes, run_control
 from smdebug.exceptions import (
     InsufficientInformationForRuleInvocation,
     SMDebugTypeError,
@@ -46,16 +47,8 @@ def findings(out_dir: Path) -> list[dict]:
     return lines
 
 
-@pytest.fixture
-def logged():
-    """What is logged meanwhile."""
-    records: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    handler.emit = records.append
-    logger = logging.getLogger("smdebug")
-    logger.addHandler(handler)
-    yield lambda: [record.getMessage() for record in records]
-    logger.removeHandler(handler)
+def texts(messages: Messages) -> list[str]:
+    return [text for _, text in messages.lines]
 
 
 # --- what is saved and found
@@ -135,10 +128,10 @@ def test_two_rules_of_a_name_have_their_own_patterns(out_dir):
     assert create_trial(out_dir).tensor_names() == ["x", "y"]
 
 
-def test_a_hit_is_logged_once_per_rule(out_dir, logged):
+def test_a_hit_is_logged_once_per_rule(out_dir, messages):
     with Hook(out_dir, save_config=EVERY, rules=["VanishingGradient"]) as hook:
         train(hook)
-    said = [text for text in logged() if "VanishingGradient" in text]
+    said = [text for text in texts(messages) if "VanishingGradient" in text]
     assert len(said) == 1 and "fired at step 3" in said[0] and "gradient/a" in said[0]
 
 
@@ -207,6 +200,28 @@ def test_a_dry_run_ends(out_dir):
     assert not out_dir.exists()
 
 
+def test_findings_of_a_run_in_an_object_store_arrive(s3):
+    uri = f"s3://{s3}/runs/first"
+    with Hook(uri, save_config=EVERY, rules=["VanishingGradient"]) as hook:
+        train(hook)
+    lines = bytes(_core.Storage.open(uri).read("findings/worker_0.jsonl")).decode().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [3, 4, 5, 6, 7]
+
+
+def test_a_forked_child_leaves_the_watch_alone(out_dir):
+    rule = {"rule": "VanishingGradient", "actions": [Told()]}
+    with Hook(out_dir, save_config=EVERY, rules=[rule]) as hook:
+        hook.begin_step()
+        child = os.fork()
+        if child == 0:
+            hook.begin_step()
+            hook._close(at_exit=True)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        train(hook)
+    assert [hit["step"] for hit in findings(out_dir)] == [4, 5, 6, 7, 8]
+
+
 # --- actions
 
 
@@ -258,7 +273,7 @@ def test_actions_run_on_a_thread_of_their_own_once_in_a_window(out_dir, tmp_path
     assert [hit.step for hit in every_time.hits] == [3, 4, 5, 6, 7]
 
 
-def test_an_action_that_fails_is_logged_and_harms_nothing(out_dir, logged):
+def test_an_action_that_fails_is_logged_and_harms_nothing(out_dir, messages):
     class Failing(Told):
         def perform(self, hit):
             raise OSError("no way")
@@ -267,7 +282,7 @@ def test_an_action_that_fails_is_logged_and_harms_nothing(out_dir, logged):
     with Hook(out_dir, save_config=EVERY, rules=[rule]) as hook:
         train(hook)
     assert len(told.hits) == 1 and len(findings(out_dir)) == 5
-    assert any("Failing" in text and "no way" in text for text in logged())
+    assert any("Failing" in text and "no way" in text for text in texts(messages))
 
 
 def test_training_is_stopped_only_by_an_action(out_dir, tmp_path):
@@ -329,7 +344,7 @@ def test_more_is_saved_when_an_action_asks_for_it(out_dir):
     assert create_trial(out_dir).tensor("weight").steps() == [4, 5]
 
 
-def test_a_request_for_what_does_not_exist_is_logged(out_dir, logged):
+def test_a_request_for_what_does_not_exist_is_logged(out_dir, messages):
     rule = {"rule": "VanishingGradient", "actions": [Told()]}
     hook = Hook(out_dir, save_config=EVERY, rules=[rule])
     hook.begin_step()
@@ -337,13 +352,13 @@ def test_a_request_for_what_does_not_exist_is_logged(out_dir, logged):
     wait_for(lambda: hook._rule_watch.requests)
     hook.begin_step()
     hook.close()
-    assert any("nonsense" in text for text in logged())
+    assert any("nonsense" in text for text in texts(messages))
 
 
 # --- failures
 
 
-def test_a_full_disk_harms_neither_training_nor_rules(out_dir, monkeypatch, logged):
+def test_a_full_disk_harms_neither_training_nor_rules(out_dir, monkeypatch, messages):
     monkeypatch.delenv("SMDEBUG_STRICT", raising=False)
     out_dir.mkdir(parents=True)
     (out_dir / "findings").write_text("in the way")
@@ -352,7 +367,7 @@ def test_a_full_disk_harms_neither_training_nor_rules(out_dir, monkeypatch, logg
     with Hook(out_dir, save_config=EVERY, rules=[rule]) as hook:
         train(hook)
     assert [hit.step for hit in told.hits] == [3]
-    assert any("the run itself is not harmed" in text for text in logged())
+    assert any("the run itself is not harmed" in text for text in texts(messages))
     assert create_trial(out_dir).steps() == list(range(8))
 
 
