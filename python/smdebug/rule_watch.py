@@ -73,6 +73,8 @@ class RuleWatch:
         window = outer.pop("window_s", WINDOW_SECS) if isinstance(outer, dict) else WINDOW_SECS
         name, parameters = rule_of(outer)
         rule = builtin_class(name).rule
+        if interval is None and isinstance(outer, dict):
+            interval = _interval_of_collections(outer, rule)
         _core.RuleEvaluator(rule, parameters)  # says what is wrong as the rule's class does
         if isinstance(actions, list | Mapping) and not _are_objects(actions):
             actions = json.dumps(actions)
@@ -209,13 +211,8 @@ def watch_for(rules: RuleSources) -> RuleWatch | None:
 
 
 def rules_in(json_file_path: str) -> list[Any]:
-    """The list `rules` of a hook's configuration file; what is wrong with the file is said later."""
-    try:
-        with open(json_file_path, "rb") as file:
-            content = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return []
-    rules = content.get("rules") if isinstance(content, dict) else None
+    """The list `rules` of a hook's configuration file; the hook says what is wrong with the file."""
+    rules: Any = _core.rules_of_config(json_file_path)
     if rules is None:
         return []
     if not isinstance(rules, list):
@@ -225,6 +222,24 @@ def rules_in(json_file_path: str) -> list[Any]:
 
 def _are_objects(actions: Any) -> bool:
     return isinstance(actions, list) and not any(isinstance(one, Mapping | str) for one in actions)
+
+
+def _interval_of_collections(config: Mapping[str, Any], rule: str) -> int | None:
+    """The shortest interval that a configuration asks for and the rule's table does not."""
+    from smdebug.rules.builtin import rule_table
+
+    usual = {row["name"]: row["parameters"] for row in rule_table()[rule]["collections"]}
+    asked: list[int] = []
+    for part in config.get("CollectionConfigurations") or ():
+        own = dict(part.get("CollectionParameters") or {})
+        interval = own.get("save_interval")
+        by_table = usual.get(part.get("CollectionName"), {}).get("save_interval")
+        if str(interval) == by_table:
+            continue
+        found = _interval(interval, rule)
+        if found is not None:
+            asked.append(found)
+    return min(asked, default=None)
 
 
 def _interval(interval: Any, rule: str) -> int | None:

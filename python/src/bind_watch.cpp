@@ -13,6 +13,8 @@
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
 #include "python/src/values.h"
+#include "smd/config/json_value.h"
+#include "smd/hook/hook.h"
 #include "smd/watch/watch.h"
 
 namespace smdebug {
@@ -54,6 +56,15 @@ nb::object take(Watch& watch, double timeout_secs) {
 }  // namespace
 
 void bind_watch(nb::module_& m) {
+  m.def(
+      "rules_of_config",
+      [](const std::string& path) -> nb::object {
+        const auto json = smd::Hook::read_json(path);
+        const smd::Json* rules = json.ok() ? smd::json_member(*json, "rules") : nullptr;
+        return rules == nullptr ? nb::none() : to_python(*rules);
+      },
+      nb::arg("path"),
+      "The rules of a hook's JSON file; None: it has none, or the hook will say what is wrong.");
   nb::class_<Watch>(m, "Watch", "Rules that judge what a hook saves, while it is saved.")
       .def_static("create", &create, nb::arg("rules"),
                   "Of (name, parameters, save_interval or None) for each rule.")

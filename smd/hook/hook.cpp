@@ -10,6 +10,7 @@
 
 #include "smd/base/json.h"
 #include "smd/base/nearest.h"
+#include "smd/config/json_value.h"
 #include "smd/format/file_name.h"
 #include "smd/format/tensor_record.h"
 #include "smd/hook/destination.h"
@@ -66,19 +67,28 @@ Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
   return hook;
 }
 
+Result<Json> Hook::read_json(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : path.substr(0, slash);
+  SMD_TRY(const Bytes text, storage::read_all(*storage::local_storage(folder),
+                                              std::string_view(path).substr(slash + 1)));
+  return parse_json(as_text(text), path);
+}
+
 Result<std::unique_ptr<Hook>> Hook::from_json(std::optional<std::string> path,
                                               HookOptions options) {
   const std::string file = path.value_or(options.environment.config_file_path());
-  const size_t slash = file.rfind('/');
-  const std::string folder = slash == std::string::npos ? "."
-                             : slash == 0               ? "/"
-                                                        : file.substr(0, slash);
-  SMD_TRY(const Bytes text, storage::read_all(*storage::local_storage(folder),
-                                              std::string_view(file).substr(slash + 1)));
-  SMD_TRY(const Json json, parse_json(as_text(text), file));
+  SMD_TRY(const Json json, read_json(file));
   SMD_TRY(ParsedHookConfig parsed,
           parse_hook_config(json, {.save_interval = options.default_save_interval}));
   for (const std::string& warning : parsed.warnings) options.log->warning(warning);
+  if (const Json* rules = json_member(json, "rules");
+      rules != nullptr && !rules->empty() && options.outputs.empty()) {
+    options.log->warning(fmt::format(
+        "The rules of the configuration are not evaluated, as this program has none: {}", file));
+  }
   options.config = std::move(parsed.config);
   return create(std::move(options));
 }

@@ -22,6 +22,7 @@
 
 #include "smd/base/clock.h"
 #include "smd/base/fork_guard.h"
+#include "smd/base/json_fwd.h"
 #include "smd/base/log.h"
 #include "smd/base/result.h"
 #include "smd/collection/builtin.h"
@@ -96,6 +97,8 @@ class Hook final {
  public:
   // invalid_argument: a wrong configuration. closed: the directory holds a finished job.
   static Result<std::unique_ptr<Hook>> create(HookOptions options);
+  // What from_json() reads.
+  static Result<Json> read_json(const std::string& path);
   // From a JSON file: the given one, else what the environment names. `options.config` is replaced.
   static Result<std::unique_ptr<Hook>> from_json(std::optional<std::string> path = {},
                                                  HookOptions options = {});
