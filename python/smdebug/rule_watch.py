@@ -88,6 +88,8 @@ class RuleWatch:
         """The hook is there: others may find it, and what rules say is listened to."""
         self._hook = weakref.ref(hook)
         self._out_dir = hook.out_dir
+        if "://" not in self._out_dir:
+            self._out_dir = os.path.abspath(self._out_dir)  # the training may go elsewhere
         if "://" not in self._out_dir and not hook.dry_run and self._has_actions():
             try:
                 self._record = run_control.announce(self._out_dir)
@@ -172,7 +174,7 @@ class RuleWatch:
             **{name: record[name] for name in fields},
             time=record["time"] or time.time(),
             violations=record["violations"],
-            run=os.path.basename(os.path.abspath(self._out_dir)),
+            run=os.path.basename(self._out_dir.rstrip("/")),
             path=self._out_dir,
         )
 

@@ -178,41 +178,9 @@ Status Hook::initialize() {
   }
   if (config.reduction_config) plan_options_.reduction_config = *config.reduction_config;
   plan_options_.shows_histograms = config.tensorboard_dir.has_value();
-  SMD_RETURN_IF_ERROR(adopt_wishes());
+  SMD_RETURN_IF_ERROR(give_patterns(options_.wishes, *collections_));
+  plan_options_.wishes = std::move(options_.wishes);
   return restore();
-}
-
-Status Hook::adopt_wishes() {
-  for (SaveWish& wish : options_.wishes) {
-    SMD_TRY(const auto collection, collections_->create(wish.collection));
-    if (collection->empty()) {
-      for (const std::string& pattern : wish.include_regex) {
-        SMD_RETURN_IF_ERROR(collection->include(pattern));
-      }
-      for (const std::string& pattern : wish.exclude_regex) {
-        SMD_RETURN_IF_ERROR(collection->exclude(pattern));
-      }
-    }
-    plan_options_.wishes.push_back(std::move(wish));
-  }
-  options_.wishes.clear();
-  return {};
-}
-
-// Users may change the collections until the first step.
-void Hook::settle_wishes() {
-  for (SaveWish& wish : plan_options_.wishes) {
-    if (wish.save_config) continue;
-    const auto collection = collections_->find(wish.collection);
-    wish.save_config = plan_options_.save_config;
-    if (collection && collection->save_config()) {
-      wish.save_config = *collection->save_config();
-      wish.save_config->merge_defaults(plan_options_.save_config);
-    } else if (!options_.config.save_config && wish.default_interval) {
-      auto own = SaveConfig::broadcast({.save_interval = *wish.default_interval});
-      if (own.ok()) wish.save_config = std::move(*own);
-    }
-  }
 }
 
 Status Hook::save_more(std::span<const std::string> collections, int64_t steps) {
@@ -220,18 +188,16 @@ Status Hook::save_more(std::span<const std::string> collections, int64_t steps) 
   if (!is_recording() || !plan_) return {};
   const Mode mode = step_clock_.mode();
   const Step first = step_clock_.mode_step(mode) + 1;
-  SaveConfig window;
-  for (Mode other : kModes) {
-    const Step end = other == mode ? first + std::max<int64_t>(steps, 0) : 0;
-    SMD_RETURN_IF_ERROR(window.set_mode(
-        other, SaveConfigMode{.save_interval = 1, .start_step = first, .end_step = end}));
-  }
+  SMD_TRY(const SaveConfig window, next_steps(mode, first, steps));
   for (const std::string& name : collections) {
     const auto found = collections_->get(name);
     if (!found.ok()) return Error{ErrorCode::invalid_argument, found.error().message};
   }
+  // Windows that are over.
   std::erase_if(plan_options_.wishes, [&](const SaveWish& wish) {
-    return wish.raw && wish.save_config && !wish.save_config->next_save(mode, first);
+    return wish.save_config && std::ranges::none_of(kModes, [&](Mode m) {
+             return wish.save_config->next_save(m, step_clock_.mode_step(m) + 1).has_value();
+           });
   });
   for (const std::string& name : collections) {
     plan_options_.wishes.push_back({.collection = name, .save_config = window, .raw = true});
@@ -383,7 +349,8 @@ std::vector<std::unique_ptr<Output>> Hook::make_outputs() {
 
 Status Hook::prepare() {
   if (!started_) SMD_RETURN_IF_ERROR(start());
-  settle_wishes();
+  settle(plan_options_.wishes, *collections_, plan_options_.save_config,
+         options_.config.save_config.has_value());
   std::vector<std::string> warnings;
   const bool first = !plan_.has_value();
   SMD_TRY(plan_, SavePlan::build(*collections_, plan_options_, warnings));

@@ -235,8 +235,6 @@ class Hook final {
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
   // Before anything of a tensor is handed over.
   void tell_membership(std::string_view name);
-  Status adopt_wishes();
-  void settle_wishes();
   bool user_wants_tensor(std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);
 

@@ -2,13 +2,16 @@
 
 // What somebody besides the user wants saved, such as a rule: numbers about the tensors of a
 // collection, or their values. Wishes add to what the user configured and change nothing of it: a
-// tensor whose values the user saves at a step anyway gets no further numbers. Plain value.
+// tensor whose values the user saves at a step anyway gets no further numbers. Plain value and pure
+// functions.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "smd/base/result.h"
+#include "smd/collection/collection_set.h"
 #include "smd/config/save_config.h"
 #include "smd/reduce/reduction.h"
 
@@ -26,5 +29,17 @@ struct SaveWish {
   bool raw = false;
   ReductionSet reductions{};
 };
+
+// Makes the collections of wishes, with patterns for those that have none. invalid_argument: not a
+// pattern.
+Status give_patterns(const std::vector<SaveWish>& wishes, CollectionSet& collections);
+
+// Decides when wishes without a save_config are due. `by_default`: how the hook saves; `is_told`:
+// the user said so. Users may change collections until the first step, so not before it.
+void settle(std::vector<SaveWish>& wishes, const CollectionSet& collections,
+            const SaveConfig& by_default, bool is_told);
+
+// Every step of one mode from `first` on, `count` of them, and none of other modes.
+Result<SaveConfig> next_steps(Mode mode, Step first, int64_t count);
 
 }  // namespace smd
