@@ -13,6 +13,7 @@ from conftest import Messages
 from smdebug import Hook, SaveConfig, _core, modes, run_control
 from smdebug.exceptions import (
     InsufficientInformationForRuleInvocation,
+    SMDebugError,
     SMDebugTypeError,
     SMDebugValueError,
     TrainingStopRequested,
@@ -70,6 +71,71 @@ def test_hits_are_those_of_a_diagnosis_of_the_finished_run(out_dir):
     for name in ("message", "violations", "parameters", "mode", "mode_step"):
         assert first[name] == evidence[name], name
     assert later["no_issues_found"] == ["ExplodingTensor"]
+
+
+def every_rule() -> list[dict]:
+    """All rules that need no other run and nothing but patterns to look at."""
+    found = []
+    for row in _core.rule_table():
+        selects = any(parameter["name"] == "tensor_regex" for parameter in row["parameters"])
+        parameters = {"tensor_regex": "layer|loss"} if selects else {}
+        try:
+            _core.RuleEvaluator(row["name"], parameters)
+        except SMDebugError:
+            continue
+        if row["group"] != "trees":
+            found.append({"rule": row["name"], **parameters})
+    return found
+
+
+def train_badly(hook):
+    """Two modes; weights stand still, activations die, gradients vanish, and the loss explodes."""
+    generator = np.random.default_rng(7)
+    for number in range(60):
+        is_training = number % 4 != 3
+        hook.set_mode(modes.TRAIN if is_training else modes.EVAL)
+        hook.begin_step()
+        activation = np.maximum(generator.normal(size=(8, 6)) - number / 4, 0).astype(np.float32)
+        weight = generator.normal(size=(6, 4)) if number < 9 else np.ones((6, 4))
+        hook.save_tensor("layer_relu_output_0", activation, "outputs")
+        hook.save_tensor("layer.weight", weight.astype(np.float32), "weights")
+        if is_training:
+            gradient = generator.normal(size=(6, 4)) * 0.1**number
+            hook.save_tensor("gradient/layer.weight", gradient.astype(np.float32), "gradients")
+        loss = np.inf if number > 55 else 1 + number / 10
+        hook.save_tensor("loss", np.float32(loss), "losses")
+        hook.save_scalar("lr", 0.1)
+
+
+def test_every_rule_says_inside_of_the_training_what_it_says_later(out_dir, layout):
+    rules = every_rule()
+    assert len(rules) >= 3
+    with Hook(out_dir, save_config=EVERY, rules=rules) as hook:
+        train_badly(hook)
+    inside: dict[str, list[dict]] = {}
+    for hit in findings(out_dir):
+        inside.setdefault(hit["rule"], []).append(hit)
+    later = diagnose(out_dir, rules)
+    assert {finding["rule"] for finding in later["findings"]} == set(inside)
+    assert len(inside) >= 3 and later["failed"] == []
+    for finding in later["findings"]:
+        hits = inside[finding["rule"]]
+        assert finding["hits"] == len(hits)
+        assert finding["violations"] == sum(hit["violation_count"] for hit in hits)
+        assert finding["first"]["step"] == hits[0]["step"]
+        assert finding["last"]["step"] == hits[-1]["step"]
+        assert comparable(finding["evidence"], layout) == comparable(hits[0], layout)
+
+
+def comparable(hit: dict, layout: str) -> dict:
+    """Without times; packed runs keep only a part of the order."""
+    left_out = ("order",) if layout == "packed" else ()
+    violations = [
+        {**one, "context": {k: v for k, v in one["context"].items() if k not in left_out}}
+        for one in hit["violations"]
+    ]
+    names = ("rule", "step", "mode", "mode_step", "parameters", "message")
+    return {**{name: hit[name] for name in names}, "violations": violations}
 
 
 def test_only_what_the_rules_need_is_saved_besides(out_dir):
