@@ -147,6 +147,7 @@ def test_there_is_a_class_for_each_rule_of_the_table():
         assert list(parameters)[:3] == ["base_trial", "action_str", "other_trials"]
         for parameter in row["parameters"]:
             assert parameter["name"] in parameters and f"{parameter['name']} (" in rule.__doc__
+        assert len(set(parameters)) == len(parameters)
         assert pickle.loads(pickle.dumps(rule)) is rule
 
 
@@ -243,6 +244,15 @@ def test_parameters_of_a_configuration_can_be_replaced(trial):
 def test_a_parameter_may_be_said_to_be_absent(trial, absent):
     rule = LossNotDecreasing(trial, mode=absent, num_steps=absent)
     assert rule.hit(0).parameters["mode"] is None and rule.hit(0).parameters["num_steps"] == 10
+
+
+def test_places_of_other_runs_are_a_parameter(trial, tmp_path):
+    for given in (str(tmp_path), [str(tmp_path)]):
+        with pytest.raises(SMDebugValueError, match="other_trials"):  # this rule compares no runs
+            VanishingGradient(trial, other_trials=given)
+        with pytest.raises(SMDebugValueError, match="other_trials"):
+            create_rule({"rule": "VanishingGradient", "other_trials": given}, trial)
+    assert VanishingGradient(trial, other_trials=[trial]).other_trials == [trial]
 
 
 def test_a_rule_without_anything_to_look_at_cannot_be_made(trial):

@@ -34,10 +34,13 @@ class BuiltinRule(Rule):
         self,
         base_trial: Trial,
         action_str: ActionArgument = "",
-        other_trials: Trial | Iterable[Trial] | None = None,
+        other_trials: Trial | str | Iterable[Trial] | Iterable[str] | None = None,
         **parameters: Any,
     ) -> None:
-        others = [other_trials] if isinstance(other_trials, Trial) else other_trials
+        places = _places(other_trials)
+        if places:
+            parameters["other_trials"], other_trials = places, None
+        others: Any = [other_trials] if isinstance(other_trials, Trial) else other_trials
         super().__init__(base_trial, action_str, others)
         self._given = parameters
         self._evaluator = self._start()
@@ -103,6 +106,12 @@ class BuiltinRule(Rule):
         return Hit(**{**vars(plain), **fields})
 
 
+def _places(others: Any) -> list[str]:
+    """Places of runs, which are a parameter of the rules that compare runs; none: trials."""
+    listed = [others] if isinstance(others, str) else others if isinstance(others, list) else []
+    return [str(other) for other in listed if isinstance(other, str)]
+
+
 def builtin_class(name: str) -> type[BuiltinRule]:
     """The class of a built-in rule; letter case and underscores of the name do not matter."""
     known = _core.builtin_rules()
@@ -160,6 +169,7 @@ def _signature(row: Mapping[str, Any]) -> inspect.Signature:
             parameter["name"], inspect.Parameter.KEYWORD_ONLY, default=_default(parameter)
         )
         for parameter in _parameters(row)
+        if parameter["name"] not in {argument.name for argument in base}
     ]
     return inspect.Signature([*base, *own])
 
@@ -180,7 +190,7 @@ def create_rule(
     rule_parameters: Mapping[str, Any] | None = None,
     *,
     action_str: ActionArgument = "",
-    other_trials: Trial | Iterable[Trial] | None = None,
+    other_trials: Trial | str | Iterable[Trial] | Iterable[str] | None = None,
 ) -> BuiltinRule:
     """The rule of this name, or the one that a configuration of `rule_configs` describes.
 
@@ -189,6 +199,9 @@ def create_rule(
     name, parameters = rule_of(config)
     given = {**parameters, **(rule_parameters or {})}
     given.pop("rule_to_invoke", None)
+    named = given.pop("other_trials", None)
+    if other_trials is None:
+        other_trials = named
     return builtin_class(name)(base_trial, action_str, other_trials, **given)
 
 
