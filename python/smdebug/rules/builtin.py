@@ -100,6 +100,7 @@ class BuiltinRule(Rule):
             "mode": found.get("mode", plain.mode),
             "mode_step": found.get("mode_step", plain.mode_step),
             "message": found.get("message", plain.message),
+            "severity": found.get("severity", plain.severity),
             "violations": found.get("violations", ()),
             "parameters": self._parameters,
         }
@@ -146,8 +147,10 @@ def _made(name: str) -> type[BuiltinRule]:
 
 
 def _parameters(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A rule's own go before those that all rules have."""
     shared: Any = _core.shared_rule_parameters()
-    return [*row["parameters"], *shared]
+    own = {parameter["name"] for parameter in row["parameters"]}
+    return [*row["parameters"], *(one for one in shared if one["name"] not in own)]
 
 
 def _documentation(row: Mapping[str, Any]) -> str:
