@@ -54,6 +54,9 @@ MODULES: dict[str, Module] = {
     "rules": Module(
         ("trial",), "what rules see of a step, rules, runner, findings; one file per rule"
     ),
+    "watch": Module(
+        ("hook", "rules"), "rules inside of the training process; stands above both halves"
+    ),
     "repack": Module(
         ("trial", "writer"), "a run copied into another layout; index files beside a packed run"
     ),

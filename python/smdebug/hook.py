@@ -12,7 +12,7 @@ import os
 import weakref
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from smdebug import _core, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
@@ -26,6 +26,9 @@ from smdebug.exceptions import (
 from smdebug.exporters import Exporter
 from smdebug.exporters.background import ExportThread
 from smdebug.logger import core_log, get_logger
+
+if TYPE_CHECKING:
+    from smdebug.rule_watch import RuleSources, RuleWatch
 
 _open_hooks: weakref.WeakSet[BaseHook] = weakref.WeakSet()
 
@@ -113,6 +116,7 @@ class BaseHook:
 
     init_step = -1
     _export_thread: ExportThread | None = None
+    _rule_watch: RuleWatch | None = None
 
     def __init__(
         self,
@@ -132,6 +136,7 @@ class BaseHook:
         layout: str | None = None,
         max_queue_bytes: int | None = None,
         exporters: Exporter | Iterable[Exporter] = (),
+        rules: RuleSources = (),
     ) -> None:
         if out_dir is None:
             raise RuntimeError(
@@ -154,9 +159,10 @@ class BaseHook:
             "max_queue_bytes": max_queue_bytes,
         }
         manager = self._make_manager()
+        watching = self._watching(rules)
         feeding = self._feeding(exporters)
         try:
-            core = _core.Hook.create(self._plumbing(manager) | arguments | feeding)
+            core = _core.Hook.create(self._plumbing(manager) | arguments | feeding | watching)
         except BaseException:
             if self._export_thread is not None:
                 self._export_thread.feed.end()
@@ -169,8 +175,18 @@ class BaseHook:
         self = cls.__new__(cls)
         manager = self._make_manager()
         path = None if json_file_path is None else os.path.expanduser(os.fspath(json_file_path))
-        self._adopt(_core.Hook.from_json(path, self._plumbing(manager)), manager)
+        from smdebug.rule_watch import rules_in  # importing the package stays light
+
+        watching = self._watching(rules_in(path or _core.config_file_path()))
+        self._adopt(_core.Hook.from_json(path, self._plumbing(manager) | watching), manager)
         return self
+
+    def _watching(self, rules: RuleSources) -> dict[str, Any]:
+        if not isinstance(rules, tuple) or rules:
+            from smdebug.rule_watch import watch_for
+
+            self._rule_watch = watch_for(rules)
+        return {} if self._rule_watch is None else {"watch": self._rule_watch.core}
 
     def _feeding(self, exporters: Exporter | Iterable[Exporter]) -> dict[str, Any]:
         chosen = (exporters,) if isinstance(exporters, Exporter) else tuple(exporters)
@@ -203,6 +219,8 @@ class BaseHook:
         self._scope = StepScope(self)
         _open_hooks.add(self)
         singleton.set_hook(self)
+        if self._rule_watch is not None:
+            self._rule_watch.start(self)
 
     def _identify(self) -> tuple[str, str, int]:
         """(name, chief, number of workers), asked at the first step; adapters override it."""
@@ -323,7 +341,12 @@ class BaseHook:
         return number
 
     def begin_step(self, step: int | None = None) -> StepScope:
-        """Ends the current step and begins the next, with a number of your own if you like."""
+        """Ends the current step and begins the next, with a number of your own if you like.
+
+        Raises TrainingStopRequested if an action of a rule asked for it.
+        """
+        if self._rule_watch is not None and self._rule_watch.requests:
+            self._rule_watch.answer(self._core)
         try:
             if step is None:
                 self._core.begin_step()
@@ -344,6 +367,9 @@ class BaseHook:
     def end_step(self) -> None:
         """Ends the current step now, so that readers see it."""
         self._core.end_step()
+
+    def _has_request(self) -> None:
+        """Called by another thread: the next step is to begin with `begin_step`."""
 
     @property
     def mode_steps(self) -> dict[_core.ModeKeys, int]:
@@ -407,6 +433,8 @@ class BaseHook:
         error = self._core.close(at_exit)
         if self._export_thread is not None:
             self._export_thread.close()
+        if self._rule_watch is not None:
+            self._rule_watch.close()
         if error is None:
             return
         if self._core.is_strict and not at_exit:

@@ -12,6 +12,7 @@ void bind_collection(nanobind::module_& m);
 void bind_format(nanobind::module_& m);
 void bind_storage(nanobind::module_& m);
 void bind_output(nanobind::module_& m);
+void bind_watch(nanobind::module_& m);
 void bind_hook(nanobind::module_& m);
 void bind_resume(nanobind::module_& m);
 void bind_trial(nanobind::module_& m);

@@ -133,8 +133,9 @@ def test_a_function_that_makes_no_rule_is_an_outcome(runs):
 
 
 def test_configurations_of_built_in_rules_are_accepted(runs):
-    (outcome,) = run_rules(runs[0], rule_configs.vanishing_gradient(), SerialExecutor())
-    assert outcome.rule == "VanishingGradient"
+    sources = [rule_configs.exploding_tensor(), "ExplodingTensor", {"rule": "exploding_tensor"}]
+    outcomes = run_rules(runs[0], sources, SerialExecutor())
+    assert [(o.rule, o.status) for o in outcomes] == [("ExplodingTensor", "NoIssuesFound")] * 3
 
 
 @pytest.mark.parametrize(

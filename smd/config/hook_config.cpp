@@ -20,8 +20,8 @@ constexpr std::array<std::string_view, 2> kWorkerNames = {"one", "all"};
 constexpr std::array<std::string_view, 3> kDurabilityNames = {"off", "step", "close"};
 constexpr std::array<std::string_view, 2> kLayoutNames = {"original", "packed"};
 
-constexpr std::array<std::string_view, 5> kTopKeys = {
-    "LocalPath", "HookParameters", "CollectionConfigurations", "S3OutputPath", "S3Path"};
+constexpr std::array<std::string_view, 6> kTopKeys = {
+    "LocalPath", "HookParameters", "CollectionConfigurations", "S3OutputPath", "S3Path", "rules"};
 constexpr std::array<std::string_view, 2> kCollectionKeys = {"CollectionName",
                                                              "CollectionParameters"};
 constexpr std::array<std::string_view, 5> kSaveKeys = {"save_interval", "save_steps", "start_step",

@@ -128,6 +128,7 @@ Runner::Wanted Runner::wanted(const RunView& run, uint32_t tensor) const {
       out.any = true;
       out.statistics.merge(selection->options().statistics);
       out.context.merge(selection->options().context);
+      out.values = out.values || selection->options().values;
     }
   }
   return out;

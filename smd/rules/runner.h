@@ -37,6 +37,8 @@ class Evaluation final {
   RuleStatus status() const { return status_; }
   // Of the status Error.
   const std::string& error() const { return error_; }
+  // What the rule looks at.
+  const std::vector<Selection*>& selections() const { return selections_; }
   uint64_t hit_count() const { return hit_count_; }
   uint64_t violation_count() const { return finding_.violation_count; }
   // Tensors that were judged so far.
@@ -85,6 +87,7 @@ class Runner final {
     bool any = false;         // somebody looks at it
     StatisticSet statistics;  // needed
     StatisticSet context;     // welcome, if they cost nothing
+    bool values = false;      // the elements are needed
   };
   Wanted wanted(const RunView& run, uint32_t tensor) const;
   // All columns that wanted() may name.

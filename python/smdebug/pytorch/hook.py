@@ -353,9 +353,13 @@ class Hook(BaseHook):
             or self._handles
             or self._gradient_names
             or self._recorder.has_pending
+            or (self._rule_watch is not None and self._rule_watch.requests)
         )
         for root in self._roots:
             root.begins_step.fast = fast and root is self._roots[0]
+
+    def _has_request(self) -> None:
+        self._arm()
 
     @property
     def auto_mode(self) -> bool:

@@ -15,14 +15,16 @@ from smdebug.exceptions import (
     SMDebugTypeError,
     SMDebugValueError,
 )
-from smdebug.rules.builtin import create_rule, rule_of
+from smdebug.rules.builtin import builtin_class, create_rule, rule_of
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import invoke_rule
 from smdebug.trial import Trial, create_trial
 
-# A class or function that is called with a trial, one of them with further arguments, or a
-# configuration of `rule_configs`.
-RuleSource = Callable[..., Rule] | tuple[Callable[..., Rule], Mapping[str, Any]] | Mapping[str, Any]
+# A class or function that is called with a trial, one of them with further arguments, the name of a
+# built-in rule or a configuration of `rule_configs`.
+RuleSource = (
+    Callable[..., Rule] | tuple[Callable[..., Rule], Mapping[str, Any]] | str | Mapping[str, Any]
+)
 _ON_FIRE = ("continue", "stop")
 
 
@@ -69,7 +71,7 @@ def run_rules(
     """Judges each run by each rule; the outcomes are sorted by run, then as the rules are listed.
 
     A rule is a class or function that is called with the trial, a pair of one and its keyword
-    arguments, or a configuration of `rule_configs`. Runs are paths or trials; a trial stands for its
+    arguments, the name of a built-in rule, or a configuration of `rule_configs`. Runs are paths or trials; a trial stands for its
     place, and each task opens its own.
 
     The steps that are there when a run is opened are judged; with `follow` each run is followed to
@@ -78,7 +80,7 @@ def run_rules(
     """
     asked = [_place(run) for run in _several(runs, (str, os.PathLike, Trial))]
     places = [place for _, place in sorted({_key(place): place for place in asked}.items())]
-    sources = list(_several(rules, (Mapping, tuple)))
+    sources = list(_several(rules, (str, Mapping, tuple)))
     for source in sources:
         _name_of(source)
     if on_fire not in _ON_FIRE:
@@ -160,12 +162,14 @@ def _invoke(rule: Rule, span: _Span) -> None:
         end = last if end is None else min(end, last)
     try:
         invoke_rule(rule, span.start, end, raise_eval_cond=span.on_fire == "stop")
+        if span.end is None:
+            rule.judge_end()
     except (NoMoreData, RuleEvaluationConditionMet):
         return
 
 
 def _make(source: RuleSource, trial: Trial) -> Rule:
-    if isinstance(source, Mapping):
+    if isinstance(source, str | Mapping):
         return create_rule(source, trial)
     make, arguments = source if isinstance(source, tuple) else (source, {})
     rule = make(trial, **arguments)
@@ -175,8 +179,8 @@ def _make(source: RuleSource, trial: Trial) -> Rule:
 
 
 def _name_of(source: Any) -> str:
-    if isinstance(source, Mapping):
-        return rule_of(source)[0]
+    if isinstance(source, str | Mapping):
+        return builtin_class(rule_of(source)[0]).rule
     make = source
     if isinstance(source, tuple):
         make = source[0] if len(source) == 2 and isinstance(source[1], Mapping) else None

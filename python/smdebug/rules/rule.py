@@ -84,5 +84,14 @@ class Rule(ABC):
             finally:
                 self.req_tensors.release()
         if hit is not None:
-            self._actions.invoke(hit.message, hit)
+            self._act(hit)
             raise RuleEvaluationConditionMet(self.rule_name, step)
+
+    def judge_end(self) -> None:  # noqa: B027 - most rules need none
+        """Called when no further step will come: for what shows only then.
+
+        If the condition is met, runs the actions and raises RuleEvaluationConditionMet.
+        """
+
+    def _act(self, hit: Hit) -> None:
+        self._actions.invoke(hit.message, hit)

@@ -6,8 +6,10 @@ save. `smdebug.rules.create_rule` makes a rule of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+from smdebug import _core
 
 _EVERY_500 = {"save_interval": "500"}
 _EVERY_5 = {"save_interval": "5"}
@@ -46,7 +48,11 @@ COLLECTIONS: dict[str, dict[str, dict[str, str]]] = {
 }
 
 
-def _configuration(rule: str) -> Callable[[], dict[str, Any]]:
+def _configuration(
+    rule: str, collections: Mapping[str, Mapping[str, str]] | None = None
+) -> Callable[[], dict[str, Any]]:
+    asked = COLLECTIONS[rule] if collections is None else collections
+
     def configuration() -> dict[str, Any]:
         made: dict[str, Any] = {
             "DebugRuleConfiguration": {
@@ -54,10 +60,10 @@ def _configuration(rule: str) -> Callable[[], dict[str, Any]]:
                 "RuleParameters": {"rule_to_invoke": rule},
             }
         }
-        if COLLECTIONS[rule]:
+        if asked:
             made["CollectionConfigurations"] = [
                 {"CollectionName": name, "CollectionParameters": dict(parameters)}
-                for name, parameters in COLLECTIONS[rule].items()
+                for name, parameters in asked.items()
             ]
         return made
 
@@ -86,3 +92,12 @@ tree_depth = _configuration("TreeDepth")
 unchanged_tensor = _configuration("UnchangedTensor")
 vanishing_gradient = _configuration("VanishingGradient")
 weight_update_ratio = _configuration("WeightUpdateRatio")
+
+
+def __getattr__(name: str) -> Callable[[], dict[str, Any]]:
+    """Rules that the original lacks ask for what the core's table says."""
+    rows: Any = _core.rule_table()
+    row = next((row for row in rows if row["snake_name"] == name), None)
+    if row is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _configuration(row["name"], {c["name"]: c["parameters"] for c in row["collections"]})

@@ -15,6 +15,7 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.logger import get_logger
+from smdebug.rules.rule import Rule
 from smdebug.tensor import StepState, step_argument
 from smdebug.trial import Trial, no_refresh
 
@@ -62,7 +63,8 @@ def invoke_rule(
 ) -> None:
     """Judges a rule at the saved steps from `start_step` on, before `end_step`, and waits for them.
 
-    Without `end_step` it ends with NoMoreData, when the job has ended. A step that lacks what the
+    Without `end_step` it ends with NoMoreData, when the job has ended and the rule was asked for the
+    last time. A step that lacks what the
     rule needs is passed over. If the condition is met, RuleEvaluationConditionMet is raised with
     `raise_eval_cond`; otherwise it is logged, and the next step follows.
     """
@@ -73,12 +75,16 @@ def invoke_rule(
     saved = _SavedSteps(trial) if isinstance(trial, Trial) else None
     logger.info(f"Rule {rule_obj.rule_name} is judged from step {step} on.")
     while end is None or step < end:
-        if saved is not None:
-            step = saved.at_or_after(step)
-            if end is not None and step >= end:
-                break
         try:
+            if saved is not None:
+                step = saved.at_or_after(step)
+                if end is not None and step >= end:
+                    break
             rule_obj.invoke(step)
+        except NoMoreData:
+            if isinstance(rule_obj, Rule):
+                _judge_end(rule_obj, raise_eval_cond)
+            raise
         except (TensorUnavailableForStep, StepUnavailable, TensorUnavailable) as error:
             logger.debug(f"Rule {rule_obj.rule_name} passes over step {step}. {error}")
         except RuleEvaluationConditionMet as met:
@@ -92,3 +98,12 @@ def invoke_rule(
             break
         step += 1
     logger.info(f"Rule {rule_obj.rule_name} has ended at step {step}.")
+
+
+def _judge_end(rule: Rule, raise_eval_cond: bool) -> None:
+    try:
+        rule.judge_end()
+    except RuleEvaluationConditionMet as met:
+        if raise_eval_cond:
+            raise
+        get_logger().info(str(met))
