@@ -10,7 +10,7 @@ export CCACHE_NOHASHDIR := 1
 .PHONY: help setup build demo test check bench bench-faults lint format tidy clean test-gpu bench-gpu
 
 help:
-	@echo "make demo    record a small training with a planted fault and show the sick layer"
+	@echo "make demo    record a PyTorch script with a planted fault and show the sick layer"
 	@echo "make test    all tests: C++, Python, interop, faults, hostile files, fuzzing, sanitizers, wheel, docs"
 	@echo "make check   the quick inner loop: C++ and Python tests, lint"
 	@echo "make bench   our speed beside the original's and NumPy's, in one run"
@@ -29,7 +29,8 @@ build: setup
 	@cmake --build --preset dev
 
 demo: build
-	@PYTHONPATH=python $(PYTHON) examples/demo/run.py $(ARGS)
+	@tools/venv.sh torch
+	@PYTHONPATH=python .venvs/torch/bin/python examples/demo/run.py $(ARGS)
 
 test: setup
 	@python3 tools/run_suites.py $(ARGS)
@@ -40,6 +41,8 @@ check: build
 bench: build
 	@tools/venv.sh original
 	@tools/venv.sh summary_writer
+	@tools/venv.sh torch
+	@tools/venv.sh original_torch
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 

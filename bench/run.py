@@ -24,6 +24,7 @@ import numpy as np
 import packed_rows
 import reading_rows
 import smdebug
+import training_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
@@ -399,11 +400,17 @@ def histogram_rows(base: Path, quick: bool) -> list[Row]:
     ]
 
 
+def training(base: Path, quick: bool) -> list[Row]:
+    """Rows about training with PyTorch."""
+    return [Row(*line) for line in training_rows.lines(base, quick, duration)]
+
+
 PARTS = {
     "recording": recording,
     "reading": reading,
     "packed": packed,
     "tensorboard": histogram_rows,
+    "torch": training,
 }
 
 

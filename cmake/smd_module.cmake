@@ -112,8 +112,8 @@ function(smd_public_headers file out)
   set(${out} ${known} PARENT_SCOPE)
 endfunction()
 
-# Installs libsmd, smd/smd.h and smd/c_api.h with the headers that they include, and the CMake package
-# that find_package(smd) finds.
+# Installs libsmd, smd/smd.h and smd/c_api.h with the headers that they include, the adapters for
+# frameworks in C++, and the CMake package that find_package(smd) finds.
 function(smd_install modules)
   include(GNUInstallDirs)
   include(CMakePackageConfigHelpers)
@@ -131,6 +131,11 @@ function(smd_install modules)
       get_filename_component(folder ${header} DIRECTORY)
       install(FILES ${CMAKE_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
     endforeach()
+  endforeach()
+  # Headers alone: each adapter needs the framework of the program that includes it.
+  file(GLOB adapters ${CMAKE_SOURCE_DIR}/adapters/*/smdebug)
+  foreach(adapter IN LISTS adapters)
+    install(DIRECTORY ${adapter} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
   endforeach()
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/smd)
   install(EXPORT smd_targets NAMESPACE smd:: DESTINATION ${package} FILE smd_targets.cmake)

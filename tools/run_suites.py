@@ -78,8 +78,8 @@ SUITES = [
     ),
     Suite(
         "native",
-        "the installed C++ package and its examples",
-        "cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
+        "the installed C++ package, its examples and its adapter for libtorch",
+        f"{BUILD} && tools/venv.sh torch && cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
     ),
     Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
     Suite(

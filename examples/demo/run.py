@@ -1,9 +1,10 @@
-"""Trains a network with a hidden fault, records it, and finds the fault in the recorded run.
+"""Trains a network with a hidden fault under `smdebug run`, and finds the fault in the recorded run.
 
     python examples/demo/run.py [--out DIR] [--steps N] [--svg FILE]
 
-The first half is examples/numpy_mlp.py. The second half knows nothing of it: it reads the files of the
-run, shows the size of each layer's gradient over time, and names the layer that stopped learning.
+The training is examples/demo/train.py, an ordinary PyTorch script that knows nothing of smdebug. This
+script knows nothing of the training: it follows the files of the run while they are written, shows
+the size of each layer's gradient over time, and names the layer that stopped learning.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import os
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,16 +29,14 @@ except ImportError as error:
 
 try:
     import rich.table
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.live import Live
     from rich.text import Text
 except ImportError:
     rich = None  # plain text will do
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-import numpy_mlp
-
-GRADIENT = re.compile(r"^gradient/(.+)/weight$")
+TRAIN = Path(__file__).resolve().parent / "train.py"
+GRADIENT = re.compile(r"^gradient/[^_]+_(.+)\.weight$")
 # A gradient this much smaller than that of the typical layer teaches nothing.
 VANISHED = 1e-4
 COLUMNS = 11
@@ -54,17 +55,16 @@ class Finding:
 
 
 def gradient_table(run: Path) -> Table:
-    """layer → step → l2 norm of the gradient of its weights."""
+    """layer → step → l2 norm of the gradient of its weights; from the input to the output."""
     trial = smdebug.create_trial(run)
     table: Table = {}
-    # From the input to the output; the blocks between them have numbers.
-    order = {"gradient/input/weight": 0, "gradient/output/weight": 2}
-    names = trial.tensor_names(regex=GRADIENT.pattern)
-    for name in sorted(names, key=lambda name: (order.get(name, 1), name)):
+    for name in trial.tensor_names(regex=GRADIENT.pattern):
         steps, norms = trial.tensor(name).series("l2")
         layer = GRADIENT.match(name)[1]
         table[layer] = dict(zip(steps.tolist(), norms.tolist(), strict=True))
-    return table
+    # The blocks between the two have numbers.
+    order = {"input": 0, "output": 2}
+    return dict(sorted(table.items(), key=lambda row: (order.get(row[0], 1), row[0])))
 
 
 def relative(table: Table) -> Table:
@@ -163,26 +163,59 @@ def rich_table(table: Table, finding: Finding | None) -> rich.table.Table:
     return grid
 
 
-def draw(console: Console, table: Table, finding: Finding | None) -> None:
-    console.print(rich_table(table, finding), "", verdict(finding), sep="\n")
+def picture(table: Table, finding: Finding | None) -> Group:
+    """Table and verdict."""
+    return Group(rich_table(table, finding), "", verdict(finding))
 
 
 def write_svg(table: Table, finding: Finding | None, file: Path) -> None:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=76, file=nowhere, highlight=False)
-        draw(console, table, finding)
-    picture = console.export_svg(title="make demo", unique_id="demo")
+        console.print(picture(table, finding))
+    svg = console.export_svg(title="make demo", unique_id="demo")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(FONT_FACE.sub("", picture), encoding="utf-8")
+    file.write_text(FONT_FACE.sub("", svg), encoding="utf-8")
+
+
+def train(run: Path, *arguments: str) -> subprocess.Popen[str]:
+    """Starts the training under `smdebug run`: the gradients' norms at every second step."""
+    command = [sys.executable, "-m", "smdebug.run", "--out", str(run), "--save", "gradients:2"]
+    command += ["--reductions", "l2", str(TRAIN), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def finish(training: subprocess.Popen[str]) -> None:
+    """Waits for the training and shows what it printed."""
+    printed, _ = training.communicate()
+    if training.returncode != 0:
+        sys.exit(f"The training ended with exit code {training.returncode}.")
+    print(printed)
+
+
+def follow(run: Path, training: subprocess.Popen[str]) -> None:
+    """Shows the table in the terminal while the training goes on."""
+    with Live(console=Console(highlight=False), transient=True, refresh_per_second=10) as live:
+        while training.poll() is None:
+            time.sleep(0.1)
+            try:
+                table = gradient_table(run)
+            except smdebug.exceptions.SMDebugError:
+                continue  # the run has not begun
+            if table:
+                live.update(picture(table, find_fault(table)))
 
 
 def show(table: Table, finding: Finding | None, svg: Path | None) -> None:
-    if rich is not None and sys.stdout.isatty():
-        draw(Console(highlight=False), table, finding)
+    if is_colourful():
+        Console(highlight=False).print(picture(table, finding))
     else:
         print(plain_table(table, finding), "", verdict(finding), sep="\n")
     if svg is not None:
         write_svg(table, finding, svg)
+
+
+def is_colourful() -> bool:
+    return rich is not None and sys.stdout.isatty()
 
 
 def prepare_out(out: Path | None, parser: argparse.ArgumentParser) -> Path:
@@ -209,9 +242,14 @@ def main(argv: list[str] | None = None) -> int:
     if arguments.svg is not None and rich is None:
         parser.error("--svg needs the package rich; try: pip install rich")
     run = prepare_out(arguments.out, parser)
-    loss = numpy_mlp.train(run, arguments.steps)
-    print(f"Trained {arguments.steps} steps; the loss is {loss:.3f} and looks fine.\n")
+    live = is_colourful()
+    training = train(run, "--steps", str(arguments.steps), *(["--pause", "0.05"] if live else []))
+    if live:
+        follow(run, training)
+    finish(training)
     table = gradient_table(run)
+    if not table:
+        sys.exit(f"Nothing was recorded; the lines above say why. The run is in {run}")
     show(table, find_fault(table), arguments.svg)
     print(f"The run is in {run}")
     return 0

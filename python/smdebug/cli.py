@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
-from smdebug import _core, sagemaker_local
+from smdebug import _core, plan, run, sagemaker_local
 from smdebug._core import VERSION
 from smdebug.compact import compact as write_tables
 from smdebug.credentials import botocore_credentials
@@ -221,6 +221,8 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
     "compact": compact,
     "environment": environment,
     "export": export,
+    "plan": plan.main,
+    "run": run.main,
     "sagemaker-local": sagemaker_local_command,
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from smdebug import _core, singleton
+from smdebug import _core, last_words, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
 from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import (
@@ -29,6 +29,9 @@ from smdebug.logger import core_log, get_logger
 
 if TYPE_CHECKING:
     from smdebug.rule_watch import RuleSources, RuleWatch
+
+# How long a dying process waits for its flight recorder to be written.
+LAST_WORDS_MS = 5000
 
 _open_hooks: weakref.WeakSet[BaseHook] = weakref.WeakSet()
 
@@ -75,6 +78,8 @@ class InertCore:
     training_run = 0
     is_step_wanted = False
     is_closed = True
+    is_step_saved = is_next_step_saved = has_flight_recorder = False
+    first_bad_tensor = None
     is_strict = False
     worker = chief_worker = "worker_0"
     num_workers = 1
@@ -101,7 +106,12 @@ class InertCore:
     def _nothing(self, *args: Any, **kwargs: Any) -> None:
         return None
 
+    def bill(self) -> dict[str, Any]:
+        return {}
+
+    is_collection_observed = wants
     begin_step = begin_step_at = end_step = close = _nothing
+    enter_cost = leave_cost = dump_flight_recorder = _nothing
     save = save_tensor = save_scalar = set_collections = write_collections = _nothing
 
 
@@ -137,6 +147,12 @@ class BaseHook:
         max_queue_bytes: int | None = None,
         exporters: Exporter | Iterable[Exporter] = (),
         rules: RuleSources = (),
+        max_overhead: float | None = None,
+        max_interval: int | None = None,
+        flight_recorder: int = 0,
+        flight_recorder_raw: bool = False,
+        flight_recorder_bytes: int | None = None,
+        first_bad_tensor: bool = False,
     ) -> None:
         if out_dir is None:
             raise RuntimeError(
@@ -157,6 +173,12 @@ class BaseHook:
             "durable": _text(durable, "durable"),
             "layout": None if layout is None else _text(layout, "layout"),
             "max_queue_bytes": max_queue_bytes,
+            "max_overhead": max_overhead,
+            "max_interval": max_interval,
+            "flight_recorder": flight_recorder,
+            "flight_recorder_raw": _flag(flight_recorder_raw, "flight_recorder_raw"),
+            "flight_recorder_bytes": flight_recorder_bytes,
+            "first_bad_tensor": _flag(first_bad_tensor, "first_bad_tensor"),
         }
         manager = self._make_manager()
         watching = self._watching(rules)
@@ -218,6 +240,8 @@ class BaseHook:
         manager._belong_to_hook(core.save_config)
         self._scope = StepScope(self)
         _open_hooks.add(self)
+        if core.has_flight_recorder:
+            last_words.register(self)
         singleton.set_hook(self)
         if self._rule_watch is not None:
             self._rule_watch.start(self)
@@ -420,7 +444,31 @@ class BaseHook:
     def record_trace_events(self, *args: Any, **kwargs: Any) -> None:
         """Accepted for old scripts; there is no profiler."""
 
+    # ---- cost and what went wrong
+
+    def bill(self) -> dict[str, Any]:
+        """What recording has cost so far: seconds, their share, bytes, steps and tensors."""
+        return self._core.bill()
+
+    def dump_flight_recorder(self, reason: str) -> None:
+        """Writes the steps that the flight recorder holds, once the current one is over."""
+        self._core.dump_flight_recorder(reason)
+
+    def _last_words(self, reason: str) -> None:
+        """The process dies: ends the step and waits until the flight recorder is in files."""
+        if self._core.is_closed or not self._core.has_flight_recorder:
+            return
+        try:
+            self.dump_flight_recorder(reason)
+            self.end_step()
+            self._core.wait_until_written(LAST_WORDS_MS)
+        except Exception as error:
+            get_logger().error(f"The flight recorder could not be written. {error}")
+
     # ---- the end
+
+    def _replaced(self) -> None:
+        """Another hook has become that of the process."""
 
     def close(self) -> None:
         """Writes what is pending. The second call does nothing."""
@@ -430,6 +478,10 @@ class BaseHook:
         if self._core.is_closed:
             return
         _open_hooks.discard(self)
+        if self._core.has_flight_recorder:
+            if at_exit and (cause := last_words.died_of()) is not None:
+                self._last_words(cause)
+            last_words.unregister(self)
         error = self._core.close(at_exit)
         if self._export_thread is not None:
             self._export_thread.close()
@@ -450,6 +502,8 @@ class BaseHook:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if exc is not None:
+            self._last_words(last_words.describe(exc))
         self.close()
 
     # A pickled or copied hook is inert: the model it is attached to can be saved and copied.

@@ -9,17 +9,15 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from smdebug import _core
+from smdebug.child import run_child
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugValueError
 from smdebug.logger import core_log, get_logger
 
@@ -74,7 +72,6 @@ NOT_SEEN = (
     "InfraCheckConfig",
     "SessionChainingConfig",
 )
-FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
 def read_request(source: str) -> dict[str, Any]:
@@ -241,28 +238,7 @@ def plain(text: str) -> Any:
 
 def run_script(command: Sequence[str], environment: dict[str, str]) -> int:
     """Runs a command with our streams; its exit code, and 128 + n after signal n."""
-    process: subprocess.Popen[bytes] | None = None
-    early: list[int] = []  # signals that came before there was a process
-    # Ctrl-C reaches everything that shares the terminal; once more would be twice.
-    shares_terminal = sys.stdin is not None and sys.stdin.isatty()
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and shares_terminal:
-            return
-        if process is None:
-            early.append(number)
-        else:
-            process.send_signal(number)
-
-    before = {number: signal.signal(number, forward) for number in FORWARDED}
-    try:
-        process = subprocess.Popen(command, env=environment)
-        for number in early:
-            process.send_signal(number)
-        code = process.wait()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    code = run_child(command, environment)
     return code if code >= 0 else 128 - code
 
 

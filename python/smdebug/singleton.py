@@ -21,7 +21,14 @@ def set_hook(hook: BaseHook) -> None:
     global _hook
     if not isinstance(hook, BaseHook):
         raise SMDebugTypeError(f"A hook was expected, not {hook!r}.")
-    _hook = hook
+    before, _hook = _hook, hook
+    if before is not None and before is not hook:
+        before._replaced()
+
+
+def current_hook() -> BaseHook | None:
+    """The hook of this process, whatever its class and whatever USE_SMDEBUG says."""
+    return _hook
 
 
 def get_hook(

@@ -279,6 +279,17 @@ class Trial:
             self._core.wait(_WAIT_SECS)
             self._core.refresh()
 
+    def findings(self) -> list[dict[str, Any]]:
+        """What the hook found out about the training, one dict per file below `findings`.
+
+        First bad tensors have the key "tensor"; dumps of a flight recorder have "reason", and where
+        their steps could not join the run "folder": open it with create_trial, too.
+        """
+        files = [path for path, *_ in self._storage.list("findings") if path.endswith(".json")]
+        import json  # costs more than the rest of the import of the package
+
+        return [{"file": path} | json.loads(self._storage.read(path)) for path in sorted(files)]
+
     # --- workers and collections
 
     def workers(self) -> list[str]:

@@ -90,6 +90,15 @@ smd::HookOptions plumbing(nb::dict arguments) {
   return options;
 }
 
+double to_share(nb::handle value) {
+  double share = 0;
+  if (nb::isinstance<nb::bool_>(value) || !nb::try_cast<double>(value, share)) {
+    raise("SMDebugTypeError",
+          fmt::format("max_overhead must be a number such as 0.01, not {}.", describe(value)));
+  }
+  return share;
+}
+
 smd::HookConfig config_from(const nb::dict& arguments) {
   smd::HookConfig config;
   const auto get = [&](const char* key) -> nb::object {
@@ -122,6 +131,17 @@ smd::HookConfig config_from(const nb::dict& arguments) {
     }
     config.reduction_config = nb::cast<const smd::ReductionConfig&>(reductions);
   }
+  if (const nb::object share = get("max_overhead"); !share.is_none()) {
+    config.max_overhead = to_share(share);
+  }
+  const auto read_int = [&](const char* key, int64_t& out) {
+    if (const nb::object value = get(key); !value.is_none()) out = to_int(value, key);
+  };
+  read_int("max_interval", config.max_interval);
+  read_int("flight_recorder", config.flight_recorder);
+  read_int("flight_recorder_bytes", config.flight_recorder_bytes);
+  config.flight_recorder_raw = nb::cast<bool>(get("flight_recorder_raw"));
+  config.first_bad_tensor = nb::cast<bool>(get("first_bad_tensor"));
   return config;
 }
 
@@ -196,6 +216,20 @@ void save(Hook& hook, nb::handle tensor_name, nb::handle value) {
   run(view.size_bytes(), [&] { return hook.save(name, view); });
 }
 
+nb::dict bill(const Hook& hook) {
+  const smd::Bill bill = hook.bill();
+  nb::dict out;
+  out["cost_secs"] = bill.cost_secs;
+  out["training_secs"] = bill.training_secs;
+  out["share"] = bill.share();
+  out["steps"] = bill.steps;
+  out["saved_steps"] = bill.saved_steps;
+  out["tensors"] = bill.tensors;
+  out["bytes"] = bill.bytes;
+  out["stride"] = bill.stride;
+  return out;
+}
+
 void save_scalar(Hook& hook, nb::handle scalar_name, nb::handle value, bool sm_metric,
                  std::optional<double> timestamp) {
   const std::string_view name = to_name(scalar_name);
@@ -221,6 +255,41 @@ void bind_hook(nb::module_& m) {
       .def_prop_ro("last_saved_step", &Hook::last_saved_step)
       .def_prop_ro("training_run", &Hook::training_run)
       .def_prop_ro("is_step_wanted", &Hook::is_step_wanted)
+      .def_prop_ro("is_step_saved", &Hook::is_step_saved)
+      .def_prop_ro("is_next_step_saved", &Hook::is_next_step_saved)
+      .def(
+          "is_collection_observed",
+          [](const Hook& h, const std::string& n) { return h.is_collection_observed(n); },
+          nb::arg("name"))
+      .def("bill", &bill)
+      .def("enter_cost", &Hook::enter_cost)
+      .def("leave_cost", &Hook::leave_cost)
+      .def(
+          "dump_flight_recorder",
+          [](Hook& h, const std::string& reason) { check(h.dump_flight_recorder(reason)); },
+          nb::arg("reason"))
+      .def_prop_ro("has_flight_recorder",
+                   [](const Hook& h) { return h.flight_recorder() != nullptr; })
+      .def_prop_ro(
+          "flight_recorder_size",
+          [](const Hook& h) { return h.flight_recorder() ? h.flight_recorder()->bytes() : 0; })
+      .def(
+          "wait_until_written",
+          [](Hook& h, int64_t most_ms) {
+            const nb::gil_scoped_release released;
+            return h.wait_until_written(std::chrono::milliseconds(most_ms));
+          },
+          nb::arg("most_ms"))
+      .def_prop_ro("first_bad_tensor", &Hook::first_bad_tensor)
+      .def(
+          "set_call_site",
+          [](Hook& h, const std::string& module, const std::string& file, int64_t line,
+             const std::string& text, const std::string& note) {
+            h.set_call_site(
+                {.module = module, .file = file, .line = line, .text = text, .note = note});
+          },
+          nb::arg("module"), nb::arg("file") = "", nb::arg("line") = 0, nb::arg("text") = "",
+          nb::arg("note") = "")
       .def(
           "wants", [](Hook& h, const std::string& name) { return h.wants(name); }, nb::arg("name"))
       .def(

@@ -17,6 +17,7 @@
 #include "python/src/bindings.h"
 #include "python/src/errors.h"
 #include "python/src/exchange_api.h"
+#include "python/src/hook_cost.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
@@ -129,15 +130,29 @@ void save_reductions(Hook& hook, std::string_view name, const nb::dict& values,
 
 // A function that modules hold as callback. Copies of a model, and models read from a file, hold
 // one that does nothing. Compilers of Python code do not look into it, and `isolate` keeps them
-// from looking into the function that it calls.
+// from looking into the function that it calls. With `only_wanted`, steps that the hook wants
+// nothing of do not get there.
 class Callback final {
  public:
   Callback() = default;
-  Callback(nb::object function, nb::object isolate)
-      : function_(std::move(function)), isolate_(std::move(isolate)) {}
+  Callback(nb::object function, nb::object isolate, std::shared_ptr<Hook> hook, bool only_wanted)
+      : function_(std::move(function)),
+        isolate_(std::move(isolate)),
+        hook_(std::move(hook)),
+        only_wanted_(only_wanted && hook_) {}
+
+  // As PyTorch calls it after a forward. Steps that want nothing end here, so this is kept short:
+  // arguments are not packed.
+  nb::object call_after(nb::handle module, nb::handle args, nb::handle kwargs,
+                        nb::handle output) const {
+    if (is_idle()) return nb::none();
+    const auto packed = nb::make_tuple(module, args, kwargs, output);
+    return call(nb::borrow<nb::args>(packed), nb::kwargs());
+  }
 
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) const {
-    if (!function_.is_valid()) return nb::none();
+    if (is_idle()) return nb::none();
+    const HookCost cost(hook_.get());
     if (isolate_.is_none()) return function_(*args, **kwargs);
     const nb::object before = isolate_(nb::none());
     try {
@@ -162,8 +177,12 @@ class Callback final {
   }
 
  private:
+  bool is_idle() const { return inert() || (only_wanted_ && !hook_->is_step_wanted()); }
+
   nb::object function_;
   nb::object isolate_;
+  std::shared_ptr<Hook> hook_;
+  bool only_wanted_ = false;
 };
 
 // The callback before each forward of a model: begins a step. Steps that save nothing stay in here;
@@ -247,6 +266,7 @@ class StepCallback final {
 
   template <typename F>
   void isolated(F&& call) {
+    const HookCost cost(hook_.get());
     if (parts_->isolate.is_none()) return call();
     const nb::object isolate = parts_->isolate;
     const nb::object before = isolate(nb::none());
@@ -326,8 +346,10 @@ void bind_torch(nb::module_& m) {
   auto callback = nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
                                        nb::is_weak_referenceable())
                       .def(nb::init<>())
-                      .def(nb::init<nb::object, nb::object>(), nb::arg("function"),
-                           nb::arg("isolate").none() = nb::none())
+                      .def(nb::init<nb::object, nb::object, std::shared_ptr<Hook>, bool>(),
+                           nb::arg("function"), nb::arg("isolate").none() = nb::none(),
+                           nb::arg("hook").none() = nb::none(), nb::arg("only_wanted") = false)
+                      .def("__call__", &Callback::call_after)
                       .def("__call__", &Callback::call)
                       .def_prop_ro("is_inert", &Callback::inert);
   bind_copying(callback);

@@ -21,6 +21,8 @@ void bind_catalog(nanobind::module_& m);
 void bind_matrix(nanobind::module_& m);
 void bind_diff(nanobind::module_& m);
 void bind_rules(nanobind::module_& m);
+void bind_reduce(nanobind::module_& m);
 void bind_torch(nanobind::module_& m);
+void bind_direct(nanobind::module_& m);
 
 }  // namespace smdebug

@@ -24,5 +24,7 @@ NB_MODULE(_core, m) {
   smdebug::bind_matrix(m);
   smdebug::bind_diff(m);
   smdebug::bind_rules(m);
+  smdebug::bind_reduce(m);
   smdebug::bind_torch(m);
+  smdebug::bind_direct(m);
 }

@@ -458,7 +458,7 @@ KEYS = {
         *("run", "state", "silent_secs", "workers", "announced_workers", "steps"),
         *("incomplete_steps", "modes", "tensors", "collections", "first_wall_secs"),
         *("last_wall_secs", "layout", "event_files", "event_bytes", "index_files", "index_bytes"),
-        "health",
+        *("findings", "health"),
     },
     "ls": {"run", "tensors", "not_listed"},
     "show": {
@@ -531,12 +531,23 @@ def test_info_and_ls_tell_what_was_recorded(curves):
     assert about["modes"] == [{"mode": "TRAIN", "steps": 12, "first_step": 0, "last_step": 11}]
     collections = {found["name"]: found["tensors"] for found in about["collections"]}
     assert collections["all"] == 2
+    # The last loss of this run is NaN, but scalars are looked at only on request.
+    assert about["findings"] == []
     listed = {
         found["name"]: found for found in json.loads(run("ls", "--json", curves).stdout)["tensors"]
     }
     assert listed["fc/weight"]["dtype"] == "float32"
     assert listed["fc/weight"]["shape"] == [2, 2]
     assert listed["scalar/loss"]["steps"] == 12
+
+
+def test_info_lists_what_the_hook_found_out(out_dir):
+    with smdebug.Hook(str(out_dir), save_all=True, first_bad_tensor=True) as hook:
+        hook.step()
+        hook.save("w", np.array([1, np.nan]))
+    file = "findings/first_bad_tensor_worker_0.json"
+    assert json.loads(run("info", "--json", out_dir).stdout)["findings"] == [file]
+    assert f"finding     {file}" in run("info", out_dir).stdout
 
 
 def test_plot_draws_in_the_width_it_is_given(curves):

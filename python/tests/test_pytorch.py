@@ -31,6 +31,7 @@ from smdebug.pytorch import (
     set_hook,
 )
 from smdebug.pytorch import optimizer as torch_optimizer
+from smdebug.pytorch import tensors as torch_tensors
 from torch import nn
 from torch_training import (
     EVERY_STEP,
@@ -621,6 +622,7 @@ def test_a_failure_of_ours_never_stops_training(
     out_dir: Path, monkeypatch: pytest.MonkeyPatch, messages: Messages
 ) -> None:
     monkeypatch.setenv("SMDEBUG_STRICT", "0")
+    monkeypatch.setattr(torch_tensors, "EXCHANGE_API", None)  # everything goes through Python
     broken = 0
 
     def fail(*args: Any) -> Any:
@@ -671,3 +673,11 @@ def test_a_nan_that_is_watched_starts_saving(out_dir: Path, messages: Messages) 
         trial.tensor_names(step=2)
     )
     assert set(SMALL_NAMES) <= set(trial.tensor_names(step=3))
+
+
+def test_import_paths_of_old_scripts() -> None:
+    from smdebug.pytorch import constants, utils
+
+    assert Hook.default_collections == constants.DEFAULT_INCLUDE_COLLECTIONS
+    x = torch.ones(2)
+    assert [t is x for t in utils.tensors_in({"a": [x]})] == [True]

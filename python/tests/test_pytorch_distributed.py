@@ -205,3 +205,11 @@ def test_a_restarted_job_does_not_overwrite_what_is_there(
     for place in ("run", "run/restart_1"):
         trial = create_trial(str(tmp_path / place))
         assert (trial.steps(), trial.tensor_names()) == ([0, 1], SMALL_NAMES)
+
+
+def test_all_ranks_save_the_same_steps_within_a_budget(tmp_path: Path) -> None:
+    bills = run_ranks("budget", 2, tmp_path)
+    trial = create_trial(str(tmp_path / "run"))
+    assert [bill["stride"] for bill in bills] == [16, 16]
+    assert trial.steps() == trial.steps(show_incomplete_steps=True)
+    assert {96, 112} <= set(trial.steps()) and len(trial.steps()) < 60

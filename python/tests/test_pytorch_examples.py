@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import smdebug.pytorch
 from markdown_examples import check_examples
 from smdebug import shards
@@ -47,8 +48,9 @@ def test_parts_of_a_sharded_model_are_put_together(tmp_path: Path) -> None:
     ]
 
 
-def test_the_examples_of_the_guide_print_what_is_shown(tmp_path: Path) -> None:
-    check_examples(ROOT / "docs/guide/pytorch.md", tmp_path)
+@pytest.mark.parametrize("page", ["pytorch", "run"])
+def test_the_examples_of_the_guide_print_what_is_shown(tmp_path: Path, page: str) -> None:
+    check_examples(ROOT / f"docs/guide/{page}.md", tmp_path)
 
 
 def test_the_reference_names_every_argument_and_member() -> None:

@@ -213,7 +213,29 @@ def optimizer(where: Path) -> None:
     ddp(where, "raw", "all", False, gradient_source="optimizer")
 
 
+def budget(where: Path) -> None:
+    """All ranks record, and recording costs far more than it may."""
+    join(where)
+    model = DistributedDataParallel(Net())
+    hook = Hook(
+        where / "run",
+        save_all=True,
+        include_workers="all",
+        reduction_config=ReductionConfig(["max"]),
+        save_config=EVERY_STEP,
+        max_overhead=1e-6,
+        max_interval=16,
+    )
+    hook.register_module(model)
+    for _ in range(120):
+        model(torch.ones(4, 3)).sum().backward()
+        model.zero_grad()
+    hook.close()
+    keep(where, hook.bill())
+
+
 CASES = {
+    "budget": budget,
     "wrapper": lambda where: ddp(where, "wrapper", "all", False),
     "raw_one": lambda where: ddp(where, "raw", "one", False),
     "canonical": lambda where: ddp(where, "wrapper", "all", False, canonical_names=True),

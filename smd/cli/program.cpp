@@ -51,7 +51,9 @@ std::vector<std::string> with_program_apart(const Command& command,
     });
   };
   size_t at = 0;
-  while (at < words.size() && words[at].starts_with('-') && words[at] != "--") {
+  // `-m module` is a program, too: Python's.
+  while (at < words.size() && words[at].starts_with('-') && words[at] != "--" &&
+         words[at] != "-m") {
     at += takes_value(words[at]) ? 2 : 1;
   }
   if (at < words.size() && words[at] != "--") {

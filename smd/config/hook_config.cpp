@@ -20,17 +20,37 @@ constexpr std::array<std::string_view, 2> kWorkerNames = {"one", "all"};
 constexpr std::array<std::string_view, 3> kDurabilityNames = {"off", "step", "close"};
 constexpr std::array<std::string_view, 2> kLayoutNames = {"original", "packed"};
 
-constexpr std::array<std::string_view, 6> kTopKeys = {
-    "LocalPath", "HookParameters", "CollectionConfigurations", "S3OutputPath", "S3Path", "rules"};
+// The adapters of frameworks read FrameworkParameters.
+constexpr std::array<std::string_view, 7> kTopKeys = {"LocalPath",
+                                                      "HookParameters",
+                                                      "CollectionConfigurations",
+                                                      "FrameworkParameters",
+                                                      "S3OutputPath",
+                                                      "S3Path",
+                                                      "rules"};
 constexpr std::array<std::string_view, 2> kCollectionKeys = {"CollectionName",
                                                              "CollectionParameters"};
 constexpr std::array<std::string_view, 5> kSaveKeys = {"save_interval", "save_steps", "start_step",
                                                        "end_step", "when_nan"};
-constexpr std::array<std::string_view, 13> kHookKeys = {
-    "save_all",        "include_regex",      "exclude_regex",   "include_collections",
-    "include_workers", "export_tensorboard", "tensorboard_dir", "dry_run",
-    "reductions",      "save_raw_tensor",    "save_shape",      "durable",
-    "layout"};
+constexpr std::array<std::string_view, 19> kHookKeys = {"save_all",
+                                                        "include_regex",
+                                                        "exclude_regex",
+                                                        "include_collections",
+                                                        "include_workers",
+                                                        "export_tensorboard",
+                                                        "tensorboard_dir",
+                                                        "dry_run",
+                                                        "reductions",
+                                                        "save_raw_tensor",
+                                                        "save_shape",
+                                                        "durable",
+                                                        "layout",
+                                                        "max_overhead",
+                                                        "max_interval",
+                                                        "flight_recorder",
+                                                        "flight_recorder_raw",
+                                                        "flight_recorder_bytes",
+                                                        "first_bad_tensor"};
 constexpr std::array<std::string_view, 6> kParameterKeys = {"include_regex",   "exclude_regex",
                                                             "save_histogram",  "reductions",
                                                             "save_raw_tensor", "save_shape"};
@@ -236,6 +256,15 @@ Status read_hook_parameters(const Parameters& parameters, HookConfig& config) {
       parameters.read("include_workers", config.include_workers, json_include_workers));
   SMD_RETURN_IF_ERROR(parameters.read("durable", config.durable, json_durability));
   SMD_RETURN_IF_ERROR(parameters.read("layout", config.layout, json_run_layout));
+  SMD_RETURN_IF_ERROR(parameters.read("max_overhead", config.max_overhead, json_number));
+  SMD_RETURN_IF_ERROR(parameters.read("max_interval", config.max_interval, json_int));
+  SMD_RETURN_IF_ERROR(parameters.read("flight_recorder", config.flight_recorder, json_int));
+  SMD_RETURN_IF_ERROR(
+      parameters.read("flight_recorder_raw", config.flight_recorder_raw, json_bool));
+  SMD_RETURN_IF_ERROR(
+      parameters.read("flight_recorder_bytes", config.flight_recorder_bytes, json_int));
+  SMD_RETURN_IF_ERROR(parameters.read("first_bad_tensor", config.first_bad_tensor, json_bool));
+  SMD_RETURN_IF_ERROR(config.check_limits());
   SMD_RETURN_IF_ERROR(parameters.read("include_regex", config.include_regex, json_list));
   SMD_RETURN_IF_ERROR(parameters.read("exclude_regex", config.exclude_regex, json_list));
   std::vector<std::string> names;
@@ -327,6 +356,7 @@ class Parser final {
     SMD_TRY(read.reduction_config, read_reductions(parameters));
     SMD_TRY(const SaveLevels levels, read_save_levels(parameters));
     SMD_TRY(read.save_config, resolve({&levels, &hook_levels_}, defaults_));
+    read.save_config_is_own = !levels.empty();
     add(std::move(read));
     return {};
   }
@@ -347,6 +377,7 @@ class Parser final {
     append_new(earlier->include_regex, std::move(read.include_regex));
     append_new(earlier->exclude_regex, std::move(read.exclude_regex));
     earlier->save_config = std::move(read.save_config);
+    earlier->save_config_is_own = read.save_config_is_own;
     if (read.save_histogram) earlier->save_histogram = read.save_histogram;
     if (read.reduction_config) earlier->reduction_config = std::move(read.reduction_config);
   }
@@ -381,6 +412,18 @@ std::string_view name_of(RunLayout layout) { return kLayoutNames[static_cast<siz
 Result<RunLayout> parse_run_layout(std::string_view text, std::string_view key) {
   SMD_TRY(const size_t index, parse_choice(text, key, kLayoutNames));
   return static_cast<RunLayout>(index);
+}
+
+Status HookConfig::check_limits() const {
+  if (max_overhead && !(*max_overhead > 0 && *max_overhead <= 1)) {
+    return Error{ErrorCode::invalid_argument,
+                 fmt::format("max_overhead is {}; it must be a share of the training time above 0 "
+                             "and at most 1, such as 0.01.",
+                             *max_overhead)};
+  }
+  SMD_RETURN_IF_ERROR(check_at_least(max_interval, 1, "max_interval"));
+  SMD_RETURN_IF_ERROR(check_at_least(flight_recorder, 0, "flight_recorder"));
+  return check_at_least(flight_recorder_bytes, 1, "flight_recorder_bytes");
 }
 
 Result<ParsedHookConfig> parse_hook_config(const Json& json, const HookDefaults& defaults) {

@@ -42,6 +42,8 @@ struct CollectionConfig {
   std::optional<bool> save_histogram = {};
   std::optional<SaveConfig> save_config = {};            // nullopt: the hook's
   std::optional<ReductionConfig> reduction_config = {};  // nullopt: the hook's
+  // False: save_config only repeats what holds for the hook, nobody asked for these steps.
+  bool save_config_is_own = true;
 
   bool operator==(const CollectionConfig&) const = default;
 };
@@ -61,6 +63,20 @@ struct HookConfig {
   std::optional<SaveConfig> save_config = {};            // nullopt: the default of the framework
   std::optional<ReductionConfig> reduction_config = {};  // nullopt: the values, no reductions
   std::vector<CollectionConfig> collections = {};
+
+  // The share of the training time that recording may take: intervals that nobody pinned become
+  // longer, up to max_interval steps. nullopt: no limit.
+  std::optional<double> max_overhead = {};
+  int64_t max_interval = 100;
+  // So many steps are kept in memory and written when something goes wrong. 0: none.
+  int64_t flight_recorder = 0;
+  bool flight_recorder_raw = false;  // values, too
+  int64_t flight_recorder_bytes = int64_t{256} << 20;
+  // Looks for the first NaN or infinity at every step, not only where reductions are computed.
+  bool first_bad_tensor = false;
+
+  // invalid_argument: one of the numbers above makes no sense.
+  Status check_limits() const;
 
   bool operator==(const HookConfig&) const = default;
 };

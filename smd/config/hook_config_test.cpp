@@ -242,6 +242,7 @@ TEST(HookConfig, listed_collections_join_the_included_ones) {
 
 TEST(HookConfig, unknown_keys_are_reported_with_the_nearest) {
   const auto parsed = parse(R"({"LocalPth": "/x", "S3OutputPath": "s3://b", "S3Path": "s3://b",
+    "FrameworkParameters": {"of_a_framework": 1},
     "HookParameters": {"save_intervall": 1, "trian.save_steps": "1", "format": "x"},
     "CollectionConfigurations": [{"CollectionName": "c", "Other": 1,
       "CollectionParameters": {"save_histograms": true, "save_all": true}}]})");
@@ -304,6 +305,38 @@ TEST(HookConfig, collection_errors_say_which_entry) {
               HasSubstr("CollectionConfigurations[0].CollectionParameters.save_histogram"));
   EXPECT_THAT(error_of(R"({"CollectionConfigurations": ["weights"]})"),
               HasSubstr("CollectionConfigurations[0]"));
+}
+
+TEST(HookConfig, reads_budget_and_flight_recorder) {
+  const HookConfig config = parse(hook(R"("max_overhead": "0.02", "max_interval": "50",
+      "flight_recorder": 10, "flight_recorder_raw": "true", "flight_recorder_bytes": 1000,
+      "first_bad_tensor": true)"))
+                                .config;
+  EXPECT_EQ(config.max_overhead, 0.02);
+  EXPECT_EQ(config.max_interval, 50);
+  EXPECT_EQ(config.flight_recorder, 10);
+  EXPECT_TRUE(config.flight_recorder_raw);
+  EXPECT_EQ(config.flight_recorder_bytes, 1000);
+  EXPECT_TRUE(config.first_bad_tensor);
+}
+
+TEST(HookConfig, refuses_a_budget_that_is_no_share) {
+  EXPECT_THAT(error_of(hook(R"("max_overhead": "1.5")")), HasSubstr("max_overhead is 1.5"));
+  EXPECT_THAT(error_of(hook(R"("max_overhead": 0)")), HasSubstr("above 0"));
+  EXPECT_THAT(error_of(hook(R"("max_overhead": "much")")), HasSubstr("a number"));
+  EXPECT_THAT(error_of(hook(R"("max_overhead": "nan")")), HasSubstr("a number"));
+  EXPECT_THAT(error_of(hook(R"("max_overhead": "0.1 %")")), HasSubstr("a number"));
+  EXPECT_THAT(error_of(hook(R"("max_interval": 0)")), HasSubstr("max_interval is 0"));
+  EXPECT_THAT(error_of(hook(R"("flight_recorder": -2)")), HasSubstr("flight_recorder is -2"));
+}
+
+TEST(HookConfig, knows_which_collections_have_steps_of_their_own) {
+  const auto config = parse(R"({"CollectionConfigurations": [
+      {"CollectionName": "weights"},
+      {"CollectionName": "biases", "CollectionParameters": {"train.save_interval": "5"}}]})")
+                          .config;
+  EXPECT_FALSE(config.collections.at(0).save_config_is_own);
+  EXPECT_TRUE(config.collections.at(1).save_config_is_own);
 }
 
 }  // namespace

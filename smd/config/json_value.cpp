@@ -101,6 +101,21 @@ Result<int64_t> json_int(const Json& value, std::string_view key) {
   return wrong(value, key, kExpected);
 }
 
+Result<double> json_number(const Json& value, std::string_view key) {
+  double number = std::numeric_limits<double>::quiet_NaN();
+  if (value.is_number()) {
+    number = value.get<double>();
+  } else if (value.is_string()) {
+    const std::string_view text = trimmed(value.get_ref<const std::string&>());
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) {
+      number = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  if (!std::isfinite(number)) return wrong(value, key, "a number");
+  return number;
+}
+
 Result<bool> json_bool(const Json& value, std::string_view key) {
   if (value.is_boolean()) return value.get<bool>();
   const std::string text = value.is_string()

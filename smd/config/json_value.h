@@ -21,6 +21,9 @@ enum class UnknownKeys { refuse, ignore };
 // A whole number: 10, 10.0 or "10".
 Result<int64_t> json_int(const Json& value, std::string_view key);
 
+// A number: 0.01, 1 or "0.01"; neither infinite nor NaN.
+Result<double> json_number(const Json& value, std::string_view key);
+
 // true, false, 1, 0 or one of the strings "True" "true" "1" "False" "false" "0".
 Result<bool> json_bool(const Json& value, std::string_view key);
 

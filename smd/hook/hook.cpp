@@ -14,8 +14,10 @@
 #include "smd/format/file_name.h"
 #include "smd/format/tensor_record.h"
 #include "smd/hook/destination.h"
+#include "smd/hook/findings.h"
 #include "smd/hook/named_folder.h"
 #include "smd/hook/run_state.h"
+#include "smd/hook/stored_name.h"
 #include "smd/hook/tensorboard_output.h"
 #include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
@@ -42,23 +44,15 @@ void add_unique(std::vector<std::string>& names, std::string_view name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
 }
 
-// Names of reductions with static lifetime, by id.
-std::string_view stored_name(Reduction reduction) {
-  static const auto names = [] {
-    std::array<std::string, 32> table;
-    all_reductions().for_each([&](Reduction r) { table[r.id()] = r.name(); });
-    return table;
-  }();
-  return names[reduction.id()];
-}
-
 }  // namespace
 
 Hook::Hook(HookOptions options)
     : options_(std::move(options)),
       storage_(options_.storage),
       collections_(options_.collections ? options_.collections : std::make_shared<CollectionSet>()),
-      guard_(options_.environment.strict().ok() && *options_.environment.strict(), options_.log) {}
+      guard_(options_.environment.strict().ok() && *options_.environment.strict(), options_.log),
+      meter_(options_.clock),
+      stride_from_(kNever) {}
 
 Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
   std::unique_ptr<Hook> hook(new Hook(std::move(options)));
@@ -104,6 +98,7 @@ Hook::~Hook() {
 Status Hook::initialize() {
   HookConfig& config = options_.config;
   SMD_RETURN_IF_ERROR(options_.environment.strict());
+  SMD_RETURN_IF_ERROR(config.check_limits());
   config.out_dir = options_.environment.expand_home(config.out_dir);
   resolve_tensorboard_dir();
   Destination place{.storage = storage_, .spool = nullptr, .remote = nullptr};
@@ -162,6 +157,7 @@ Status Hook::initialize() {
       SMD_RETURN_IF_ERROR(collection->exclude(pattern));
     if (listed.save_config) {
       collection->set_save_config(std::make_shared<SaveConfig>(*listed.save_config));
+      if (!listed.save_config_is_own) inherited_.note(*collection);
     }
     if (listed.reduction_config) {
       collection->set_reduction_config(std::make_shared<ReductionConfig>(*listed.reduction_config));
@@ -180,6 +176,21 @@ Status Hook::initialize() {
   plan_options_.shows_histograms = config.tensorboard_dir.has_value();
   SMD_RETURN_IF_ERROR(give_patterns(options_.wishes, *collections_));
   plan_options_.wishes = std::move(options_.wishes);
+  if (config.max_overhead) {
+    budget_.emplace(
+        BudgetOptions{.max_overhead = *config.max_overhead, .max_interval = config.max_interval});
+    // Nobody said how often: as often as the budget allows.
+    if (!config.save_config) {
+      SMD_TRY(plan_options_.stretched_save_config, SaveConfig::broadcast({.save_interval = 1}));
+    }
+  }
+  if (config.flight_recorder > 0) {
+    recorder_.emplace(
+        FlightRecorderOptions{.steps = config.flight_recorder,
+                              .raw = config.flight_recorder_raw,
+                              .max_bytes = static_cast<size_t>(config.flight_recorder_bytes)});
+  }
+  observes_ = recorder_ || config.first_bad_tensor;
   return restore();
 }
 
@@ -353,9 +364,16 @@ Status Hook::prepare() {
          options_.config.save_config.has_value());
   std::vector<std::string> warnings;
   const bool first = !plan_.has_value();
+  if (budget_) find_stretched_collections();
   SMD_TRY(plan_, SavePlan::build(*collections_, plan_options_, warnings));
   for (std::string& warning : warnings) warn_once(std::move(warning));
   if (first) unseen_watches_ = plan_->watched_names();
+  if (budget_) {
+    plan_->set_stride(budget_->stride(), options_.config.max_interval);
+    for (const auto& name : plan_options_.stretched_collections) {
+      if (const auto collection = collections_->find(name)) inherited_.note(*collection);
+    }
+  }
   planned_revision_ = collections_->revision();
   for (Mode mode : kModes) {
     next_active_[index_of(mode)] =
@@ -396,6 +414,7 @@ Status Hook::begin_step(Step step) {
 Status Hook::begin(StepInfo step) {
   step_ended_ = false;
   if (!recording_) return {};
+  if (++counted_.steps == 1) meter_.start();
   Step& next = next_active_[index_of(step.mode)];
   if (!plan_ || collections_->revision() != planned_revision_) {
     if (Status prepared = prepare(); !prepared.ok()) {
@@ -408,15 +427,40 @@ Status Hook::begin(StepInfo step) {
   }
   std::string& triggered = triggered_[index_of(step.mode)];
   saving_ = false;
-  watching_ = plan_->watches_anything(step.mode);
+  stretched_step_ = false;
+  watching_ = observes_ || plan_->watches_anything(step.mode);
   if (!step_trigger_.empty()) step_trigger_.clear();
+  if (step.step >= stride_from_) {
+    use_stride(next_stride_.stride);
+    next = plan_->next_active(step.mode, step.mode_step).value_or(kNever);
+  }
+  if (observes_) begin_observed(step);
   if (step.mode_step < next && triggered.empty()) return {};
+  activate(step, next);
+  return {};
+}
+
+void Hook::begin_observed(const StepInfo& step) {
+  plan_->observe(step.mode);
+  if (recorder_) recorder_->begin_step(step);
+}
+
+void Hook::activate(const StepInfo& step, Step& next) {
+  const CostMeter::Scope cost(meter_);
   plan_->activate(step.mode, step.mode_step);
-  step_trigger_ = std::exchange(triggered, {});
+  step_trigger_ = std::exchange(triggered_[index_of(step.mode)], {});
   if (!step_trigger_.empty()) plan_->trigger(step.mode, step_trigger_);
   saving_ = plan_->any_active();
+  if (saving_ && remembers_saved()) recent_.begin_step(step);
+  stretched_step_ = budget_ && plan_->any_stretched_active();
   next = plan_->next_active(step.mode, step.mode_step + 1).value_or(kNever);
-  return {};
+}
+
+std::optional<bool> Hook::is_next_step_saved() const {
+  if (!plan_ || collections_->revision() != planned_revision_) return std::nullopt;
+  const auto mode = index_of(step_clock_.mode());
+  return is_recording() && (step_clock_.mode_step(step_clock_.mode()) + 1 >= next_active_[mode] ||
+                            !triggered_[mode].empty());
 }
 
 Status Hook::end_step() {
@@ -439,6 +483,16 @@ void Hook::open_step() {
 void Hook::finish_step() {
   if (!step_clock_.started() || step_ended_ || !plan_) return;
   if (!unseen_watches_.empty()) report_unseen_watches();
+  if (!is_step_wanted() && !step_open_ && scalars_.empty() && dump_reason_.empty()) return;
+  finish_wanted_step();
+}
+
+void Hook::finish_wanted_step() {
+  const CostMeter::Scope cost(meter_);
+  if (bad_.is_looking()) bad_.end_step(step().mode);
+  if (bad_.is_found()) report_bad_tensor();
+  if (recorder_ && saving_) recorder_->mark_saved();
+  if (!dump_reason_.empty()) write_flight_recorder();
   if (saving_) {
     for (std::string& problem : plan_->take_problems()) warn_once(std::move(problem));
   }
@@ -461,8 +515,10 @@ void Hook::finish_step() {
   if (!exported_) export_collections();
   writer_->end_step();
   step_open_ = false;
+  ++counted_.saved_steps;
   last_saved_step_ = step_clock_.current().step;
   report_writer_error();
+  if (stretched_step_) settle_budget();
 }
 
 void Hook::export_collections() {
@@ -542,11 +598,24 @@ void Hook::report_writer_error() {
 bool Hook::wants(std::string_view name) {
   if (!is_step_wanted() || !fork_guard_.in_owner()) return false;
   if (watching_ && plan_->is_watched(step().mode, name)) return true;
+  if (observes_ && !plan_->observed(name).empty()) return true;
   return saving_ && !plan_->wanted(name).empty();
 }
 
 Action Hook::wanted(std::string_view name) {
-  return saving_ && is_recording() ? plan_->wanted(name) : Action{};
+  if (!is_recording() || !plan_) return {};
+  Action action = saving_ ? plan_->wanted(name) : Action{};
+  if (!observes_) return action;
+  const Action& seen = plan_->observed(name);
+  if (seen.empty()) return action;
+  action.reductions.merge(recorded_reductions(seen));
+  action.raw = action.raw || (recorder_ && recorder_->options().raw);
+  return action;
+}
+
+bool Hook::is_collection_observed(std::string_view name) const {
+  if (!is_recording() || !plan_) return false;
+  return (saving_ && plan_->is_active(name)) || (observes_ && plan_->is_observed(name));
 }
 
 bool Hook::is_collection_active(std::string_view name) const {
@@ -576,11 +645,20 @@ Status Hook::offer(std::string_view name, const TensorView& tensor, const OwnedT
     if (!step_clock_.started() && recording_) warn_of_early(name);
     return {};
   }
+  return offer_wanted(name, tensor, owned, kind);
+}
+
+Status Hook::offer_wanted(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                          Kind kind) {
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(check(tensor));
+  const CostMeter::CallScope cost(meter_, tensor.size_bytes());
   join_kind(name, kind);
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
-  return saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
+  if (observes_) SMD_RETURN_IF_ERROR(observe(name, tensor));
+  Status recorded = saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
+  reduced_already_ = false;
+  return recorded;
 }
 
 void Hook::warn_of_early(std::string_view name) {
@@ -639,6 +717,7 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
   tell_membership(name);
   const double now = options_.clock->unix_secs();
   const bool has_elements = tensor.size() > 0;
+  ++counted_.tensors;
   if ((action.metric || action.scalar) && has_elements && writer_->has_outputs()) {
     open_step();
     emit_mean(name, tensor, action);
@@ -660,6 +739,7 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
     return guard_.handle("save", std::move(fits.error()));
   }
   open_step();
+  counted_.bytes += static_cast<uint64_t>(tensor.size_bytes());
   if (owned != nullptr) {
     writer_->tensor(name, *owned, now);
   } else {
@@ -697,6 +777,7 @@ void Hook::emit_mean(std::string_view name, const TensorView& tensor, const Acti
   static const Reduction mean = *parse_reduction("mean");
   ReductionSet wanted;
   wanted.add(mean);
+  reduced_already_ = false;
   const Status reduced = reduce(tensor, {.reductions = wanted}, reduced_);
   if (!reduced.ok() || reduced_.values.empty()) return;  // complex numbers have no such mean
   emit({.name = name,
@@ -716,22 +797,24 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
     return {};
   }
   const bool histogram = !action.histogram_of.empty() && tensor.dtype != DType::boolean;
-  const ReductionRequest request{.reductions = reductions, .histogram = histogram};
-  if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
-    return guard_.handle("reduce", std::move(reduced.error()));
+  if (!reduced_already_) {
+    const ReductionRequest request{.reductions = reductions, .histogram = histogram};
+    if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
+      return guard_.handle("reduce", std::move(reduced.error()));
+    }
+    SMD_RETURN_IF_ERROR(look_for_bad(name, tensor));
   }
-  if (static_cast<int>(reduced_.values.size()) < reductions.size()) {
+  store_reductions(reductions);
+  if (static_cast<int>(stored_.size()) < reductions.size()) {
     warn_once(fmt::format("'{}' is {}: only norms and reductions of absolute values are saved.",
                           name, name_of(tensor.dtype)));
   }
   const double now = options_.clock->unix_secs();
   if (histogram) emit_histogram(name, action.histogram_of, now);
-  stored_.clear();
-  for (const auto& [reduction, number] : reduced_.values) {
-    stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
-  }
   if (stored_.empty()) return {};
+  if (remembers_saved()) recent_.add(name, now, stored_);
   open_step();
+  counted_.bytes += stored_.size() * sizeof(Number::bits);
   writer_->reductions(name, now, stored_);
   return {};
 }
@@ -740,17 +823,30 @@ Status Hook::save_reductions(std::string_view name,
                              std::span<const std::pair<std::string, Number>> values) {
   SMD_RETURN_IF_ERROR(check_usable());
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  const Action action = wanted(name);
+  const bool looking = is_step_wanted() && is_recording();
+  const double now = options_.clock->unix_secs();
+  const ReductionSet saved = looking && saving_ ? plan_->wanted(name).reductions : ReductionSet();
+  ReductionSet recorded;
+  if (recorder_ && looking) recorded = recorded_reductions(plan_->observed(name));
+  std::vector<StoredReduction> kept;
   stored_.clear();
   for (const auto& [label, number] : values) {
     SMD_TRY(const Reduction reduction, parse_reduction(label));
-    if (!action.reductions.contains(reduction)) continue;
-    stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
+    const StoredReduction value{
+        .name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits};
+    if (saved.contains(reduction)) stored_.push_back(value);
+    if (recorded.contains(reduction)) kept.push_back(value);
   }
+  if (!looking) return {};
+  if (recorder_) recorder_->add(name, now, kept);
+  if (bad_.is_looking()) bad_.see(step(), name, values);
   if (stored_.empty() || !writer_) return {};
   tell_membership(name);
+  if (remembers_saved()) recent_.add(name, now, stored_);
   open_step();
-  writer_->reductions(name, options_.clock->unix_secs(), stored_);
+  ++counted_.tensors;
+  counted_.bytes += stored_.size() * sizeof(Number::bits);
+  writer_->reductions(name, now, stored_);
   return {};
 }
 
@@ -758,7 +854,7 @@ Status Hook::save_shape(std::string_view name, std::span<const int64_t> shape) {
   SMD_RETURN_IF_ERROR(check_usable());
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(element_count(shape));
-  if (!wanted(name).shape || !writer_) return {};
+  if (!saving_ || !is_recording() || !plan_->wanted(name).shape || !writer_) return {};
   tell_membership(name);
   open_step();
   writer_->shape(name, name, shape);
@@ -860,7 +956,10 @@ Status Hook::save_tensor(std::string_view name, const TensorView& tensor,
     warn_once(fmt::format("'{}' was saved between two steps; it is dropped.", name));
     return {};
   }
+  const CostMeter::CallScope cost(meter_, tensor.size_bytes());
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
+  if (observes_) SMD_RETURN_IF_ERROR(observe(name, tensor));
+  reduced_already_ = false;  // its collections may want more than those of the plan
   if (!wants_tensor(collections)) return {};
   SMD_TRY(const Action action, custom_action(name, collections));
   return record(name, tensor, nullptr, action);
@@ -897,6 +996,10 @@ Status Hook::save_scalar(std::string_view name, const Number& value, const Scala
   SMD_RETURN_IF_ERROR(check_usable());
   if (!is_recording()) return {};
   if (watching_) SMD_RETURN_IF_ERROR(watch_scalar(name, value));
+  if (observes_ && watching_ && bad_.is_looking()) {
+    const std::pair<std::string, Number> result[] = {{"max", value}};
+    bad_.see(step(), std::string(kScalarPrefix).append(name), result);
+  }
   const double wall_secs = options.wall_secs ? *options.wall_secs : options_.clock->unix_secs();
   if (!scalars_.knows(name)) SMD_RETURN_IF_ERROR(check_tensor_name(name));
   if (!scalars_.set(name, value, {.wall_secs = wall_secs, .is_metric = options.sm_metric})) {
@@ -937,6 +1040,7 @@ Status Hook::close(const CloseOptions& options) {
   recording_ = false;
   saving_ = false;
   watching_ = false;
+  if (counted_.saved_steps > 0) options_.log->info(bill().to_text());
   if (!writer_) {
     if (options_.feed) options_.feed->end();  // nobody writes to it
     Status sent = close_spool();
@@ -947,6 +1051,12 @@ Status Hook::close(const CloseOptions& options) {
     const bool all = options_.config.include_workers == IncludeWorkers::all;
     writer_->end_job({.num_workers = all ? worker_.count : 1,
                       .wait_for_others = options.at_exit && worker_.name == worker_.chief});
+  }
+  if (flight_run_) {
+    if (Status closed = flight_run_->close(); !closed.ok()) {
+      options_.log->warning(
+          fmt::format("The flight recorder was not written. {}", closed.error().message));
+    }
   }
   if (Status closed = writer_->close(); !closed.ok()) status = std::move(closed);
   if (const auto lost = writer_->take_output_error()) warn_of_output(*lost);

@@ -29,13 +29,21 @@
 #include "smd/collection/collection_set.h"
 #include "smd/config/environment.h"
 #include "smd/config/hook_config.h"
+#include "smd/hook/bad_tensors.h"
+#include "smd/hook/bill.h"
+#include "smd/hook/budget.h"
+#include "smd/hook/cost_meter.h"
+#include "smd/hook/flight_recorder.h"
+#include "smd/hook/flight_run.h"
 #include "smd/hook/guard.h"
+#include "smd/hook/inherited_configs.h"
 #include "smd/hook/kind.h"
 #include "smd/hook/resume_state.h"
 #include "smd/hook/save_plan.h"
 #include "smd/hook/save_wish.h"
 #include "smd/hook/scalar_board.h"
 #include "smd/hook/step_clock.h"
+#include "smd/hook/stride_notice.h"
 #include "smd/reduce/reduce.h"
 #include "smd/storage/s3/options.h"
 #include "smd/storage/spool.h"
@@ -137,13 +145,20 @@ class Hook final {
   std::optional<Step> last_saved_step() const { return last_saved_step_; }
   int64_t training_run() const { return training_run_; }
 
-  // Something is saved at this step. Also true for a step that is watched for a NaN.
+  // Something is saved at this step. Also true for a step that is watched for a NaN, or that the
+  // flight recorder keeps.
   bool is_step_wanted() const { return recording_ && (saving_ || watching_); }
+  // Something is saved at this step.
+  bool is_step_saved() const { return recording_ && saving_; }
+  // Whether the next step of the current mode is going to be saved; nullopt: not known yet.
+  std::optional<bool> is_next_step_saved() const;
   // This tensor is saved or watched at this step.
   bool wants(std::string_view name);
-  // What is saved of it at this step; empty: nothing. For callers that reduce it themselves.
+  // What is wanted of it at this step; empty: nothing. For callers that reduce it themselves.
   Action wanted(std::string_view name);
   bool is_collection_active(std::string_view name) const;
+  // Active, or looked at by the flight recorder or the search for the first bad tensor.
+  bool is_collection_observed(std::string_view name) const;
 
   // A tensor that the model offers: saved as its collections want it.
   Status save(std::string_view name, const TensorView& tensor, Kind kind = Kind::automatic);
@@ -173,6 +188,25 @@ class Hook final {
 
   // Writes the collections file now, before the first step is saved or after it has changed.
   Status write_collections();
+
+  // What recording has cost so far. Callers that do work of their own for a saved step put it
+  // between enter_cost() and leave_cost(), which may be nested.
+  Bill bill() const;
+  void enter_cost() { meter_.enter(); }
+  void leave_cost() { meter_.leave(); }
+
+  // Writes what the flight recorder holds when the current step is over, or now if there is none:
+  // as steps of the run where that is possible, else as a run in the folder `flight`. `reason` goes
+  // to the log and to findings/. invalid_argument: there is no recorder.
+  Status dump_flight_recorder(std::string_view reason);
+  const FlightRecorder* flight_recorder() const { return recorder_ ? &*recorder_ : nullptr; }
+  // Waits until everything that was handed over is in files; false: not within `most`.
+  bool wait_until_written(std::chrono::milliseconds most);
+
+  // The name of the first tensor of the training that is not finite, until the end of its step.
+  // Whoever knows where it was made says so before that.
+  std::optional<std::string> first_bad_tensor() const;
+  void set_call_site(CallSite site) { bad_.set_call_site(std::move(site)); }
 
   // Ends the last step, writes the collections and the end marker, and waits for the writer and,
   // for at most SMDEBUG_SPOOL_DRAIN_SECS, until everything has reached an object store.
@@ -207,6 +241,10 @@ class Hook final {
   Status prepare();
   Status begin(StepInfo step);
   void finish_step();
+  // Apart, so that a step that saves nothing stays short.
+  void finish_wanted_step();
+  void activate(const StepInfo& step, Step& next);
+  void begin_observed(const StepInfo& step);
   void open_step();
   void export_collections();
   // If there is a new checkpoint: it must not be found without the steps that led to it.
@@ -220,11 +258,28 @@ class Hook final {
 
   Status offer(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                Kind kind);
+  Status offer_wanted(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                      Kind kind);
   void warn_of_early(std::string_view name);
   // Does what is wanted of a tensor.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                 const Action& action);
   Status watch(std::string_view name, const TensorView& tensor);
+  // Reduces a tensor for the flight recorder and the search for the first bad one, together with
+  // what is to be saved of it.
+  Status observe(std::string_view name, const TensorView& tensor);
+  Status look_for_bad(std::string_view name, const TensorView& tensor);
+  void report_bad_tensor();
+  ReductionSet recorded_reductions(const Action& seen) const;
+  void store_reductions(const ReductionSet& wanted);
+  // Of the flight recorder; the current step is over, but not handed over yet.
+  void write_flight_recorder();
+  FlightRun& flight_run();
+  bool is_only_worker() const;
+  void find_stretched_collections();
+  // A step that the budget decides on is over.
+  void settle_budget();
+  void use_stride(int64_t stride);
   Status watch_scalar(std::string_view name, const Number& value);
   void warn_of_output(const Error& error);
   // Hands a number to what wants the numbers of a step beside the run.
@@ -279,6 +334,28 @@ class Hook final {
   std::chrono::steady_clock::duration look_cost_ = std::chrono::milliseconds(1);
   bool checkpoint_waits_ = false;             // for the steps before it to be written
   std::optional<ResumeState> stirred_state_;  // when the checkpoints were last touched
+
+  CostMeter meter_;
+  Bill counted_;  // without times
+  std::optional<Budget> budget_;
+  InheritedConfigs inherited_;
+  StrideNotice next_stride_;  // where it changes, if stride_from_ says so
+  Step stride_from_;          // never, unless a change is pending
+  Step settled_step_ = 0;
+  bool stretched_step_ = false;  // the budget decides on this step
+
+  std::optional<FlightRecorder> recorder_;
+  // Reductions of the last saved steps, for the report of the first bad tensor. Without a recorder
+  // only, which knows more.
+  static constexpr FlightRecorderOptions kRecent{.steps = 4, .max_bytes = size_t{16} << 20};
+  FlightRecorder recent_{kRecent};
+  bool remembers_saved() const { return !recorder_ && bad_.is_looking(); }
+  std::unique_ptr<FlightRun> flight_run_;
+  std::string dump_reason_;  // empty: nothing is to be dumped
+  int dumps_ = 0;
+  BadTensors bad_;
+  bool observes_ = false;         // every step is looked at
+  bool reduced_already_ = false;  // the tensor at hand: reduced_ holds all that is wanted of it
 
   ScalarBoard scalars_;
   ReductionResult reduced_;

@@ -6,6 +6,7 @@
 
 #include "smd/base/nearest.h"
 #include "smd/collection/builtin.h"
+#include "smd/hook/budget.h"
 
 namespace smd {
 namespace {
@@ -88,8 +89,13 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
           "reductions.",
           name));
     }
+    const bool stretches = contains(options.stretched_collections, name);
+    const SaveConfig& save = stretches && options.stretched_save_config
+                                 ? *options.stretched_save_config
+                                 : *collection->save_config();
     plan.entries_.push_back({.collection = collection,
-                             .save = *collection->save_config(),
+                             .save = save,
+                             .unstretched = save,
                              .action = {.raw = wanted.save_raw_tensor(),
                                         .shape = wanted.save_shape(),
                                         .metric = is_metric_collection(name),
@@ -97,7 +103,8 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
                                         .histogram_of = histogram ? std::string_view(name) : "",
                                         .reductions = wanted.set()},
                              .custom = custom,
-                             .training_only = is_training_collection(name)});
+                             .training_only = is_training_collection(name),
+                             .stretches = stretches});
     taking_part.push_back(collection);
   }
   plan.add_wishes(collections, options, taking_part);
@@ -113,6 +120,7 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
     }
   }
   plan.deactivate();
+  plan.observe(Mode::global);
   return plan;
 }
 
@@ -134,6 +142,42 @@ void SavePlan::add_wishes(const CollectionSet& collections, const SavePlanOption
                         .wish = true});
     taking_part.push_back(std::move(collection));
   }
+}
+
+void SavePlan::set_stride(int64_t stride, int64_t max_interval) {
+  for (Entry& entry : entries_) {
+    if (!entry.stretches) continue;
+    for (Mode mode : kModes) {
+      const SaveConfigMode* own = entry.unstretched.mode(mode);
+      SaveConfigMode* used = entry.save.mutable_mode(mode);
+      if (own == nullptr || used == nullptr) continue;
+      used->save_interval = stretched_interval(own->save_interval, stride, max_interval);
+    }
+  }
+}
+
+bool SavePlan::any_stretched_active() const {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (active_[i] != 0 && entries_[i].stretches) return true;
+  }
+  return false;
+}
+
+void SavePlan::observe(Mode mode) {
+  Active observed(entries_.size(), 0);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    observed[i] = !entries_[i].custom && applies(entries_[i], mode) ? 1 : 0;
+  }
+  if (observed == observed_ && !answers_.empty()) return;
+  observed_ = std::move(observed);
+  observed_row_ = row_of(observed_);
+}
+
+bool SavePlan::is_observed(std::string_view collection) const {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (observed_[i] != 0 && entries_[i].collection->name() == collection) return true;
+  }
+  return false;
 }
 
 bool SavePlan::applies(const Entry& entry, Mode mode) const {
@@ -170,9 +214,13 @@ void SavePlan::select(Active active) {
     active_count_ += active_[i];
     due_count_ += entries_[i].wish ? 0 : active_[i];
   }
-  const auto [it, added] = rows_.try_emplace(active_, answers_.size());
+  row_ = row_of(active_);
+}
+
+size_t SavePlan::row_of(const Active& active) {
+  const auto [it, added] = rows_.try_emplace(active, answers_.size());
   if (added) answers_.emplace_back();
-  row_ = it->second;
+  return it->second;
 }
 
 bool SavePlan::is_active(std::string_view collection) const {
@@ -198,23 +246,28 @@ void Action::merge(const Action& other) {
   reductions.merge(other.reductions);
 }
 
-const Action& SavePlan::wanted(std::string_view name) { return answer(name).wanted; }
-const Action& SavePlan::due(std::string_view name) { return answer(name).due; }
-const Action& SavePlan::wished(std::string_view name) { return answer(name).wished; }
+const Action& SavePlan::wanted(std::string_view name) { return answer(row_, active_, name).wanted; }
+const Action& SavePlan::due(std::string_view name) { return answer(row_, active_, name).due; }
+const Action& SavePlan::wished(std::string_view name) { return answer(row_, active_, name).wished; }
 
-const SavePlan::Answer& SavePlan::answer(std::string_view name) {
+const Action& SavePlan::observed(std::string_view name) {
+  return answer(observed_row_, observed_, name).wanted;
+}
+
+const SavePlan::Answer& SavePlan::answer(size_t row_index, const Active& active,
+                                         std::string_view name) {
   const NameMatch& match = matcher_->match(name);
   if (matcher_->generation() != generation_) {
     for (auto& row : answers_) row.clear();
     generation_ = matcher_->generation();
   }
-  auto& row = answers_[row_];
+  auto& row = answers_[row_index];
   if (match.id >= row.size()) row.resize(matcher_->distinct_matches());
   auto& answer = row[match.id];
   if (!answer) {
     answer.emplace();
     for (uint32_t index : match.collections) {
-      if (active_[index] == 0) continue;
+      if (active[index] == 0) continue;
       const Entry& entry = entries_[index];
       (entry.wish ? answer->wished : answer->due).merge(entry.action);
     }

@@ -31,6 +31,10 @@ struct SavePlanOptions {
   SaveConfig save_config;
   ReductionConfig reduction_config = ReductionConfig::raw_only();
   std::vector<SaveWish> wishes;  // those without a save_config have no part
+  // Collections whose intervals may become longer, see set_stride(); nothing for others.
+  std::vector<std::string> stretched_collections;
+  // Instead of save_config for those, if nobody said how often to save.
+  std::optional<SaveConfig> stretched_save_config;
 };
 
 // What is wanted of one tensor at one step.
@@ -54,6 +58,11 @@ class SavePlan final {
   static Result<SavePlan> build(const CollectionSet& collections, const SavePlanOptions& options,
                                 std::vector<std::string>& warnings);
 
+  // Makes the intervals of the stretched collections longer, see stretched_interval().
+  void set_stride(int64_t stride, int64_t max_interval);
+  // Whether a stretched collection is active.
+  bool any_stretched_active() const;
+
   // The first mode step ≥ from at which anything is saved; nullopt: never again.
   std::optional<Step> next_active(Mode mode, Step from) const;
 
@@ -71,6 +80,10 @@ class SavePlan final {
   // save the value.
   const Action& due(std::string_view name);
   const Action& wished(std::string_view name);
+  // What all collections that take part in the mode given to observe() want of it, due or not.
+  const Action& observed(std::string_view name);
+  void observe(Mode mode);
+  bool is_observed(std::string_view collection) const;
   // What one collection of the plan wants, active or not; nullptr: it is not in the plan.
   const Action* wanted_by(std::string_view collection) const;
 
@@ -88,9 +101,11 @@ class SavePlan final {
   struct Entry {
     std::shared_ptr<Collection> collection;
     SaveConfig save;
+    SaveConfig unstretched;
     Action action;
     bool custom = false;         // never active: for what save_tensor puts into it only
     bool training_only = false;  // not in EVAL and PREDICT
+    bool stretches = false;      // see set_stride()
     bool wish = false;
   };
   struct Answer {
@@ -104,7 +119,9 @@ class SavePlan final {
   void select(Active active);
   void add_wishes(const CollectionSet& collections, const SavePlanOptions& options,
                   std::vector<std::shared_ptr<Collection>>& taking_part);
-  const Answer& answer(std::string_view name);
+  // The row of answers for a set of entries.
+  size_t row_of(const Active& active);
+  const Answer& answer(size_t row_index, const Active& active, std::string_view name);
 
   std::vector<Entry> entries_;
   std::unique_ptr<Matcher> matcher_;
@@ -117,6 +134,8 @@ class SavePlan final {
   std::map<Active, size_t> rows_;
   std::vector<std::vector<std::optional<Answer>>> answers_;
   size_t row_ = 0;
+  Active observed_;
+  size_t observed_row_ = 0;
   uint64_t generation_ = 0;
 };
 

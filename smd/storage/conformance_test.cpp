@@ -7,8 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "smd/storage/subfolder.h"
+
 namespace smd::storage {
 namespace {
+
+std::shared_ptr<Storage> make_subfolder() { return subfolder_storage(memory_storage(), "a/b"); }
 
 std::shared_ptr<Storage> make_local() {
   static int count = 0;
@@ -167,6 +171,7 @@ TEST_P(StorageConformance,
 
 INSTANTIATE_TEST_SUITE_P(Local, StorageConformance, testing::Values(&make_local));
 INSTANTIATE_TEST_SUITE_P(Memory, StorageConformance, testing::Values(&memory_storage));
+INSTANTIATE_TEST_SUITE_P(Subfolder, StorageConformance, testing::Values(&make_subfolder));
 INSTANTIATE_TEST_SUITE_P(S3, StorageConformance, testing::ValuesIn(servers()));
 
 TEST(LocalStorage, truncates_what_a_crash_left_behind) {

@@ -26,8 +26,9 @@ struct FreeBlock {
 };
 using Block = std::unique_ptr<std::byte[], FreeBlock>;
 
-// Blocks of kBlockBytes for snapshots. New memory costs a page fault every 4 KiB, more than copying
-// it, so a block that the writer is about to give back is worth a short wait. Thread-safe.
+// Blocks of kBlockBytes for snapshots. New memory costs as much as copying it, so blocks are
+// reused, and when many are in use, one that the writer is about to give back is worth a short
+// wait. Thread-safe.
 class BlockPool final {
  public:
   // Up to `warm` blocks are kept and reused. Past that many in use, take() waits up to `patience`

@@ -27,7 +27,7 @@ def name_of(path: Path) -> str:
 
 
 # Their tools are in other environments, whose suites run the examples.
-ELSEWHERE = {ROOT / "docs/guide/exporters.md", ROOT / "docs/guide/pytorch.md"}
+ELSEWHERE = {ROOT / f"docs/guide/{name}.md" for name in ("exporters", "pytorch", "run")}
 DOCUMENTS_WITH_EXAMPLES = [
     path
     for path in [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]

@@ -3,6 +3,8 @@
 # what they recorded.
 # Usage: run.sh BUILD_DIR [PREFIX]
 # BUILD_DIR: a build with SMD_INSTALL=ON. PREFIX: where to install; a temporary folder unless given.
+# libtorch is the one of .venvs/torch, whose Python also runs the twin of its example; that needs the
+# extension that the preset dev builds.
 set -uo pipefail
 
 build=$(realpath "${1:?Usage: run.sh BUILD_DIR [PREFIX]}")
@@ -45,6 +47,9 @@ library_has_no_search_path() {
   ! readelf -d "$library" | grep -E 'RPATH|RUNPATH'
 }
 
+torch_python=$source/.venvs/torch/bin/python
+torch_prefix=$("$torch_python" -c 'import torch; print(torch.utils.cmake_prefix_path)')
+
 configure() {  # FOLDER BUILD [ARGUMENTS...]
   local folder=$1 out=$2
   shift 2
@@ -56,6 +61,24 @@ configure_and_build_examples() {
     -DCMAKE_C_FLAGS="-std=c99 -Wall -Wextra -Wpedantic -Werror" \
     -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror" &&
     cmake --build "$work/examples"
+}
+
+configure_with_libtorch() {  # FOLDER BUILD
+  configure "$1" "$2" -DCMAKE_PREFIX_PATH="$prefix;$torch_prefix" -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Werror"
+}
+build_libtorch_example() {
+  configure_with_libtorch "$source/examples/cpp" "$work/examples_libtorch" &&
+    cmake --build "$work/examples_libtorch" --target libtorch &&
+    ln -s "$work/examples_libtorch/libtorch" "$work/examples/libtorch"
+}
+libtorch_adapter_works() {
+  configure_with_libtorch "$source/adapters/libtorch" "$work/adapter" &&
+    cmake --build "$work/adapter" &&
+    ctest --test-dir "$work/adapter" --output-on-failure --no-tests=error
+}
+libtorch_and_python_are_alike() {
+  PYTHONPATH=$source/python "$torch_python" "$here/libtorch_twin.py" "$work/libtorch" "$work/twin"
 }
 
 # A project that knows C only, and asks for a version.
@@ -133,6 +156,11 @@ check "train refuses a finished run" refuses_a_finished_run train
 check "minimal runs" runs minimal "$work/minimal"
 check "minimal recorded what it should" python3 "$here/check_run.py" minimal "$work/minimal"
 check "minimal refuses a finished run" refuses_a_finished_run minimal
+check "libtorch builds without warnings" build_libtorch_example
+check "libtorch runs" runs libtorch "$work/libtorch"
+check "libtorch recorded what its twin in Python records" libtorch_and_python_are_alike
+check "libtorch refuses a finished run" refuses_a_finished_run libtorch
+check "the adapter for libtorch passes its tests" libtorch_adapter_works
 check "the guide shows the examples" \
   python3 "$here/check_guide.py" "$source/docs/guide/cpp.md" "$source"/examples/cpp/*
 

@@ -60,7 +60,7 @@ def run_examples(examples: list[Example], folder: Path, name: str) -> list[str]:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, f"an example of {name} fails:\n{done.stderr}"

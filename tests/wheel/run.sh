@@ -64,6 +64,20 @@ done = subprocess.run([program, "environment", "--json"], env={}, capture_output
 assert json.loads(done.stdout)["executable"].startswith(sys.prefix), done.stdout
 PY
 check "the manual page is installed" grep -q '^.TH SMDEBUG 1' "$work/venv/share/man/man1/smdebug.1"
+check "an interpreter that starts without a configuration is left alone" \
+  env -i "$work/venv/bin/python" -c "import sys; assert 'smdebug_activation' not in sys.modules"
+check "an interpreter that starts with a configuration is activated, by the .pth file" \
+  env -i SMDEBUG_CONFIG_FILE_PATH=x.json "$work/venv/bin/python" -I -c "
+import sys
+assert type(sys.meta_path[0]).__module__ == 'smdebug_activation', sys.meta_path
+assert 'torch' in sys.meta_path[0].names and 'numpy' not in sys.modules and 'smdebug' not in sys.modules
+"
+check "a program is run by the installed command, and its children are activated" \
+  env -i "$work/venv/bin/smdebug" run --out none "$work/venv/bin/python" -c "
+import subprocess, sys
+child = 'import smdebug_activation; assert smdebug_activation.find_finder() is not None'
+subprocess.run([sys.executable, '-c', child], check=True)
+"
 check "the old import paths work" "$work/venv/bin/python" -c "
 from smdebug.core.collection_manager import CollectionManager
 from smdebug.core.modes import ModeKeys

@@ -40,6 +40,10 @@ class EagerSteps:
             self.is_active = False
 
     def _next_is_saved(self) -> bool:
+        known = self._core.is_next_step_saved
+        if known is not None:
+            return bool(known)
+        # Before the first step: what the configs say.
         mode = self._core.mode
         step = self._core.mode_step(mode) + 1
         included = self._core.include_collections

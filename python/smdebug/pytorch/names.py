@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from smdebug import _core
 from smdebug.exceptions import SMDebugValueError
 
 if TYPE_CHECKING:
@@ -34,6 +35,13 @@ def class_name(module: nn.Module, canonical: bool) -> str:
     return kind.__name__
 
 
+def _lists_plainly(kind: type[nn.Module]) -> bool:
+    return (
+        kind.named_parameters is nn.Module.named_parameters
+        and kind.named_modules is nn.Module.named_modules
+    )
+
+
 class Root:
     """A registered model: how its parameters and submodules are called."""
 
@@ -44,6 +52,9 @@ class Root:
         self.begins_step: Any = None  # the callback before its forward
         self.handles: list[Any] = []
         self.callbacks: dict[str, Any] = {}
+        self.revision = 0  # grows when the model may have other parts
+        # Models that list their parts in a way of their own are looked at every time.
+        self._tree = _core.ModuleTree() if _lists_plainly(type(module)) else None
         # As they were at registration: during forward and after evaluation the model shows
         # gathered ones.
         self._sharded = {
@@ -55,6 +66,11 @@ class Root:
     def module(self) -> nn.Module | None:
         """The model, unless it is gone."""
         return self._module()
+
+    def refresh(self, module: nn.Module) -> None:
+        """Brings `revision` up to date."""
+        if self._tree is None or not self._tree.is_same(module):
+            self.revision += 1
 
     def _shorten(self, path: str, module: nn.Module) -> str:
         if not self.canonical:

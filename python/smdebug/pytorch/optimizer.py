@@ -16,10 +16,10 @@ from torch.optim.optimizer import (
 class Listener(Protocol):
     """Who wants to know of updates. Failures in here are its own to handle."""
 
-    def _wants_gradients(self) -> bool: ...
-    def _on_update(self, pairs: list[tuple[torch.nn.Parameter, torch.Tensor]]) -> None: ...
-    def _on_updated(self) -> None: ...
-    def _guarded(self, site: str, function: Callable[..., object], *args: Any) -> None: ...
+    def wants_gradients(self) -> bool: ...
+    def on_update(self, pairs: list[tuple[torch.nn.Parameter, torch.Tensor]]) -> None: ...
+    def on_updated(self) -> None: ...
+    def guarded(self, site: str, function: Callable[..., object], *args: Any) -> None: ...
 
 
 class OptimizerWatch:
@@ -41,7 +41,7 @@ class OptimizerWatch:
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         listener = self._listener()
         if listener is not None and not _closure(args, kwargs):
-            listener._guarded("Reading gradients", _give, listener, optimizer)
+            listener.guarded("Reading gradients", _give, listener, optimizer)
 
     def _after(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         listener = self._listener()
@@ -49,13 +49,13 @@ class OptimizerWatch:
             return
         # A closure runs forward and backward inside the update.
         if _closure(args, kwargs):
-            listener._guarded("Reading gradients", _give, listener, optimizer)
-        listener._on_updated()
+            listener.guarded("Reading gradients", _give, listener, optimizer)
+        listener.on_updated()
 
 
 def _give(listener: Listener, optimizer: Any) -> None:
     # Whether the update is going to be skipped is asked last: that waits for a device.
-    if not listener._wants_gradients() or _found_inf(optimizer):
+    if not listener.wants_gradients() or _found_inf(optimizer):
         return
     scale = getattr(optimizer, "grad_scale", None)
     pairs = [
@@ -64,7 +64,7 @@ def _give(listener: Listener, optimizer: Any) -> None:
         for p in group["params"]
         if p.grad is not None
     ]
-    listener._on_update(pairs)
+    listener.on_update(pairs)
 
 
 def _closure(args: Any, kwargs: Any) -> Any:

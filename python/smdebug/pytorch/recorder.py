@@ -27,20 +27,20 @@ class Recorder:
     def __init__(self, core: Any) -> None:
         self._core = core
         self._device = DeviceStage()
-        self._indices: dict[str, int] = {}
+        self.indices: dict[str, int] = {}  # shared with callbacks of the core
         self._shards: dict[str, Any] = {}
         self.dropped: dict[str, int] = {}
         self.sparse_dense_limit = torch_tensors.SPARSE_DENSE_LIMIT
 
     def next_name(self, stem: str) -> str:
         """`<stem>_<i>`, counted within a step."""
-        index = self._indices.get(stem, 0)
-        self._indices[stem] = index + 1
+        index = self.indices.get(stem, 0)
+        self.indices[stem] = index + 1
         return f"{stem}_{index}"
 
     def restart_names(self) -> None:
         """A step has begun."""
-        self._indices.clear()
+        self.indices.clear()
 
     def save(self, names: list[str], tensors: list[torch.Tensor], kind: Kind) -> None:
         """Saves what is wanted. The values are those of now, whatever happens to the tensors."""

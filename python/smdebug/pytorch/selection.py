@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import nn
+
 from smdebug import _core
+from smdebug.pytorch.names import Root
+from smdebug.pytorch.plan import Plan
 
 # Indices of inputs and outputs that patterns are tried with before a module is left alone.
 TRIED_INDICES = 16
@@ -18,6 +22,7 @@ class Selection:
         self._watched = watched
         self._names: dict[str, bool] = {}
         self._modules: dict[str, bool] = {}
+        self._plans: dict[Root, Plan] = {}
 
     @property
     def watches(self) -> bool:
@@ -39,6 +44,14 @@ class Selection:
             known = self._modules[module_name] = self._may_hold(module_name)
         return known
 
+    def plan(self, root: Root, module: nn.Module) -> Plan:
+        """What is wanted of a registered model."""
+        root.refresh(module)
+        plan = self._plans.get(root)
+        if plan is None or plan.revision != root.revision:
+            plan = self._plans[root] = Plan(root, module, self.holds, self.holds_tensors_of)
+        return plan
+
     def _may_hold(self, module_name: str) -> bool:
         stems = (f"{module_name}_input_", f"{module_name}_output_")
         if any(name.startswith(stems) for name in self._watched):
@@ -56,15 +69,15 @@ class Selections:
     """The selections of a hook, by active collections and what they hold."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, Selection] = {}
+        self._known: dict[bytes, Selection] = {}
 
     def at(self, core: Any) -> Selection:
         """The selection for the current step of a hook."""
-        everything = core.collections.all()
-        active = [c for c in everything if core.is_collection_active(c.name)]
-        key = (tuple((id(c), c._revision) for c in active), sum(c._revision for c in everything))
+        key = _core.selection_key(core)
         found = self._known.get(key)
         if found is None:
+            everything = core.collections.all()
+            active = [c for c in everything if core.is_collection_observed(c.name)]
             if len(self._known) > 32:
                 self._known.clear()
             found = self._known[key] = Selection(active, _watched(everything))

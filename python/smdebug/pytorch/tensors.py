@@ -16,6 +16,9 @@ SPARSE_DENSE_LIMIT = 64 << 20
 # A table of C functions that reads a tensor without making a Python object.
 EXCHANGE_API: Any = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
 
+# Types that are read without looking at what else they may be.
+PLAIN_TENSORS = (torch.Tensor, nn.Parameter)
+
 _is_wrapped = getattr(
     getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False
 )

@@ -80,6 +80,7 @@ struct Info {
   std::vector<CollectionRow> collections;
   std::optional<double> first_secs;
   std::optional<double> last_secs;
+  std::vector<std::string> findings;  // files with what the hook found out about the training
 
   std::string_view state() const {
     return ended ? "ended" : silent_secs > kSilenceSecs ? "silent" : "running";
@@ -140,6 +141,8 @@ Result<Info> look(const std::string& run, const Clock& clock) {
           storage->list(info.files.packed ? format::kSegmentFolder : "events", ""));
   for (const auto& file : info.files.packed ? logs : index_files) info.files.add(file);
   for (const auto& file : event_files) info.files.add(file);
+  SMD_TRY(const auto findings, storage->list("findings", ""));
+  for (const auto& file : findings) info.findings.push_back(file.path);
   info.run = trial->name();
   info.ended = trial->has_ended();
   info.silent_secs =
@@ -197,6 +200,7 @@ Json json_of(const Info& info) {
           {"event_bytes", files.event_bytes},
           {"index_files", files.index_files},
           {"index_bytes", files.index_bytes},
+          {"findings", info.findings},
           {"health",
            {{"index_files_left_out", info.health.index_files_left_out},
             {"event_files_missing", info.health.event_files_missing},
@@ -280,6 +284,7 @@ void print(const Terminal& terminal, const Info& info) {
                             counted(files.index_files, files.packed ? "log" : "index file"),
                             human_bytes(files.index_bytes)));
   line("health", health_text(terminal, info.health));
+  for (const std::string& file : info.findings) line("finding", printable(file));
   if (info.collections.empty()) return;
   Table table({{"collection"}, {"tensors", Align::right}, {"saves"}});
   for (const CollectionRow& row : info.collections) {

@@ -31,7 +31,7 @@ constexpr size_t kCopyBytes = size_t{16} << 10;
 // A log that has reached this ends with its segment, long before a footer could not hold it.
 constexpr size_t kMostLogBytes = size_t{8} << 20;
 
-// No record has more.
+// No record of a large tensor has more.
 constexpr uint32_t kMostPadding = 1024;
 
 class PackedSink final : public Sink {
@@ -68,7 +68,8 @@ class PackedSink final : public Sink {
                          .shape = Shape(head.shape.begin(), head.shape.end()),
                          .wall_secs = head.wall_secs,
                          .count = count};
-    packed.padding = kMostPadding;
+    packed.padding =
+        bytes >= format::kLargeTensorBytes ? kMostPadding : uint32_t{format::kPackedAlignment};
     const uint64_t record = format::record_bytes(step_, packed, count);
     if (record > options_.max_record_bytes && count > 1) plan_parts(record - bytes);
     begin_record();

@@ -1,19 +1,24 @@
 """The demo finds the fault from the recorded data alone, and the picture in the README shows it."""
 
+from __future__ import annotations
+
+import contextlib
+import fcntl
 import importlib.util
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
-import smdebug
-
-pytest.importorskip("smdebug._core")
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = ROOT / "examples/demo/run.py"
+PATHS = {"PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.getenv("PYTHONPATH", "")])}
 VERDICT = re.compile(r"(\w+) has learned nothing since step (\d+)")
 
 # By its path: other folders have a run.py, too.
@@ -23,15 +28,19 @@ sys.modules["smdebug_demo"] = demo
 specification.loader.exec_module(demo)
 
 
-def run_demo(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    package = [str(ROOT / "python")] if any((ROOT / "python/smdebug").glob("_core*.so")) else []
-    paths = [*environment.pop("first_on_path", "").split(), *package, os.getenv("PYTHONPATH", "")]
+@pytest.fixture(autouse=True)
+def _package_of_this_tree(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", PATHS["PYTHONPATH"])
+
+
+def run_demo(*arguments: object, first_on_path: str = "") -> subprocess.CompletedProcess[str]:
+    paths = f"{first_on_path}{os.pathsep}{PATHS['PYTHONPATH']}"
     return subprocess.run(
         [sys.executable, DEMO, *map(str, arguments)],
-        env={**os.environ, **environment, "PYTHONPATH": os.pathsep.join(paths)},
+        env={**os.environ, "PYTHONPATH": paths},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -53,19 +62,7 @@ def test_names_the_sick_layer_and_keeps_the_run(tmp_path):
     assert "\x1b" not in done.stdout
 
 
-def test_the_example_saves_whole_weights_at_the_first_step_only(tmp_path):
-    demo.numpy_mlp.train(tmp_path, 6)
-    trial = smdebug.create_trial(tmp_path)
-    weight = trial.tensor("block1/weight")
-    assert weight.value(0).shape == (32, 32)
-    with pytest.raises(smdebug.exceptions.TensorUnavailableForStep):
-        weight.value(2)
-    assert weight.series("std")[0].tolist() == [0, 2, 4]
-    assert trial.tensor("scalar/loss").steps() == [0, 1, 2, 3, 4, 5]
-
-
 def test_the_picture_in_the_readme_shows_what_the_demo_finds(tmp_path):
-    pytest.importorskip("rich")
     done = run_demo("--out", tmp_path / "run", "--svg", tmp_path / "new.svg")
     assert done.returncode == 0, done.stderr
     pictures = [svg_text(tmp_path / "new.svg"), svg_text(ROOT / "docs/images/demo.svg")]
@@ -85,16 +82,38 @@ def test_works_without_rich(tmp_path):
     assert "needs the package rich" in wrong.stderr
 
 
-def test_finds_another_fault_and_none_where_there_is_none(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo.numpy_mlp, "SICK_BLOCK", 1)
-    demo.numpy_mlp.train(tmp_path / "sick", 30)
-    assert demo.find_fault(demo.gradient_table(tmp_path / "sick")) == demo.Finding("block1", 10)
-
-    monkeypatch.setattr(demo.numpy_mlp, "BAD_STEP", 0)
-    demo.numpy_mlp.train(tmp_path / "healthy", 30)
-    healthy = demo.gradient_table(tmp_path / "healthy")
-    assert demo.find_fault(healthy) is None
+@pytest.mark.parametrize(("sick", "finding"), [("block1", demo.Finding("block1", 10)), ("", None)])
+def test_finds_another_fault_and_none_where_there_is_none(tmp_path, sick, finding):
+    demo.finish(demo.train(tmp_path / "run", "--steps", "30", "--sick", sick))
+    assert demo.find_fault(demo.gradient_table(tmp_path / "run")) == finding
     assert "No layer stands out" in demo.verdict(None)
+
+
+def test_a_terminal_shows_the_table_while_the_training_goes_on(tmp_path):
+    """On a real terminal: the table is there before the training has ended."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    command = [sys.executable, str(DEMO), "--out", str(tmp_path / "run"), "--steps", "60"]
+    shown = subprocess.Popen(
+        command, stdout=follower, stderr=follower, env={**os.environ, **PATHS, "TERM": "xterm"}
+    )
+    os.close(follower)
+    text = ""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while piece := os.read(leader, 65536):
+            text += piece.decode()
+    os.close(leader)
+    assert shown.wait() == 0
+    live, _, end = text.partition("looks fine")
+    assert "block3" in live
+    assert VERDICT.search(end)
+
+
+def test_a_training_that_fails_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(demo, "TRAIN", tmp_path / "none.py")
+    (tmp_path / "none.py").write_text("raise SystemExit(3)")
+    with pytest.raises(SystemExit, match="exit code 3"):
+        demo.finish(demo.train(tmp_path / "run"))
 
 
 def test_replaces_an_older_run_but_nothing_else(tmp_path):

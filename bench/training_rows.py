@@ -1,0 +1,218 @@
+"""The rows of the table about training with PyTorch, beside the original on the same models.
+
+Both packages run in processes of their own, which are asked in turns; each measures its own base,
+the same training without a hook. Times are those of the training thread on the processor, as wall
+time says little on a machine with other work; the wall time is shown where it matters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MIB = 1 << 20
+
+Line = tuple[str, str, str, str, str]
+Text = Callable[[float], str]
+
+
+class Trainer:
+    """A process of bench/training.py."""
+
+    def __init__(self, environment: str, package: str, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        self._process = subprocess.Popen(
+            [
+                str(ROOT / ".venvs" / environment / "bin/python"),
+                str(ROOT / "bench/training.py"),
+                str(directory),
+            ],
+            env={**os.environ, "PYTHONPATH": package, "SMDEBUG_STRICT": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def ask(self, what: str, **question: object):
+        assert self._process.stdin is not None and self._process.stdout is not None
+        print(json.dumps({"ask": what, **question}), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"bench: bench/training.py failed at {what} {question}.")
+        return json.loads(answer)
+
+    def end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@dataclass
+class Cost:
+    """What a hook adds to one step, and the step without it, in seconds."""
+
+    added: float
+    low: float  # quartiles of what it added
+    high: float
+    wall: float
+    base: float
+
+    @property
+    def share(self) -> float:
+        return self.added / self.base
+
+
+def cost(pairs: list[list[list[float]]], count: int) -> Cost:
+    """From blocks of `count` steps, without and with the hook in turns."""
+    walls = [(hooked[0] - base[0]) / count for base, hooked in pairs]
+    added = [(hooked[1] - base[1]) / count for base, hooked in pairs]
+    base = statistics.median(base[1] for base, _ in pairs) / count
+    low, middle, high = statistics.quantiles(added, n=4, method="inclusive")
+    return Cost(middle, low, high, statistics.median(walls), base)
+
+
+def compare(
+    ours: Trainer, theirs: Trainer, rounds: tuple[int, int], count: int, **question: object
+) -> tuple[Cost, Cost]:
+    """Both, block after block, the slower one in fewer rounds."""
+    found: list[list] = [[], []]
+    for i in range(max(rounds)):
+        for trainer, pairs, wanted in zip((ours, theirs), found, rounds, strict=True):
+            if i < wanted:
+                pairs.append(trainer.ask("pairs", count=count, **question))
+    return cost(found[0], count), cost(found[1], count)
+
+
+def spread(cost: Cost, text: Text) -> str:
+    """The median with its quartiles."""
+    return f"+{text(max(cost.added, 0))} [{signed(cost.low, text)} … {signed(cost.high, text)}]"
+
+
+def signed(seconds: float, text: Text) -> str:
+    return text(seconds) if seconds >= 0 else f"-{text(-seconds)}"
+
+
+def times(ours: float, theirs: float) -> str:
+    return f"{theirs / ours:.0f}×" if ours > 0 else "no cost seen"
+
+
+def idle(ours: Trainer, theirs: Trainer, quick: bool, text: Text) -> list[Line]:
+    """Steps at which nothing is saved."""
+    lines: list[Line] = []
+    for layers in (4, 100):
+        count = (2000 if quick else 5000) // layers
+        question = {"model": f"chain{layers}", "part": "forward"}
+        mine, other = compare(ours, theirs, (30, 10), count, hook="idle", **question)
+        asked = [ours.ask("pairs", count=count, hook="empty", **question) for _ in range(30)]
+        empty = cost(asked, count)
+        lines.append(
+            (
+                f"training: forward and loss at a step that saves nothing, {layers} layers",
+                f"{spread(mine, text)}, empty callbacks {spread(empty, text)}",
+                spread(other, text),
+                times(mine.added, other.added),
+                "≤ 2 µs beyond empty callbacks",
+            )
+        )
+    return lines
+
+
+def losses(ours: Trainer, theirs: Trainer, step: float, quick: bool, text: Text) -> list[Line]:
+    """Defaults and the loss of every step, on 12 layers so thin that the difference shows."""
+    count = 5 if quick else 20
+    question = {"model": "thin", "part": "forward"}
+    mine, other = compare(ours, theirs, (30, 15), count, hook="defaults", **question)
+    every, other_every = compare(ours, theirs, (30, 15), count, hook="loss", **question)
+    return [
+        (
+            "training: defaults, of the transformer's step",
+            f"{max(mine.added, 0) / step:.2%} ({spread(mine, text)})",
+            f"{max(other.added, 0) / step:.2%} ({spread(other, text)})",
+            times(mine.added, other.added),
+            "≤ 0.2 %",
+        ),
+        (
+            "training: the loss of every step, training thread",
+            spread(every, text),
+            spread(other_every, text),
+            times(every.added, other_every.added),
+            "≤ 50 µs",
+        ),
+    ]
+
+
+def reductions(ours: Trainer, theirs: Trainer, quick: bool, text: Text) -> tuple[float, list[Line]]:
+    """Six numbers of everything, at every step; also the seconds of a step without hook."""
+    floors = [ours.ask("floor", model="transformer")]
+    rounds = (6, 2) if quick else (24, 6)
+    mine, other = compare(ours, theirs, rounds, 1, model="transformer", hook="reductions")
+    floors.append(ours.ask("floor", model="transformer"))
+    floor = min(one["seconds"] for one in floors)
+    label = "training: 6 reductions of weights, gradients and outputs, every step"
+    return mine.base, [
+        (
+            f"{label}, of a step of {text(mine.base)}",
+            f"{mine.share:+.1%} ({spread(mine, text)})",
+            f"{other.share:+.0%} ({spread(other, text)})",
+            times(mine.added, other.added),
+            "≤ 5 %",
+        ),
+        (
+            f"{label}, beside reading {floors[0]['bytes'] / MIB:.0f} MiB once",
+            text(max(mine.added, 0)),
+            f"{text(floor)} (one thread reading)",
+            f"{mine.added / floor:.1f} of it",
+            "≤ 1.5",
+        ),
+    ]
+
+
+def raw(ours: Trainer, theirs: Trainer, quick: bool, text: Text) -> list[Line]:
+    """Whole weights and gradients, every tenth step."""
+    rounds = 2 if quick else 4
+    mine, other = compare(ours, theirs, (rounds, rounds), 10, model="transformer", hook="raw")
+    peaks = [
+        trainer.ask("peak", model="transformer", hook="raw", count=10) for trainer in (ours, theirs)
+    ]
+    label = "training: raw weights and gradients every 10 steps"
+    return [
+        (
+            f"{label}, a step",
+            f"{spread(mine, text)}, wall {signed(mine.wall, text)}",
+            f"{spread(other, text)}, wall {signed(other.wall, text)}",
+            f"{times(mine.added, other.added)}, wall {times(mine.wall, other.wall)}",
+            "≥ 10×",
+        ),
+        (
+            f"{label}, extra memory at the peak",
+            f"{peaks[0] / MIB:.0f} MiB",
+            f"{peaks[1] / MIB:.0f} MiB",
+            f"{peaks[1] / peaks[0]:.1f}×" if min(peaks) > 0 else "within what training takes",
+            "",
+        ),
+    ]
+
+
+def lines(base: Path, quick: bool, text: Text) -> list[Line]:
+    """All rows; `text` shows seconds."""
+    ours = Trainer("torch", str(ROOT / "python"), base / "training-ours")
+    theirs = Trainer("original_torch", "", base / "training-original")
+    try:
+        step, found = reductions(ours, theirs, quick, text)
+        found = idle(ours, theirs, quick, text) + losses(ours, theirs, step, quick, text) + found
+        found += raw(ours, theirs, quick, text)
+        files = [trainer.ask("close") for trainer in (ours, theirs)]
+        # A hook that failed quietly must not look fast.
+        for run, count in files[1].items():
+            assert files[0][run] > 0 and count > 0, (run, files)
+        return found
+    finally:
+        ours.end()
+        theirs.end()

@@ -1,0 +1,412 @@
+// Callbacks that hand tensors to the core without running Python code: that code would cost more
+// than reducing most tensors. Whatever is unusual goes to a function in Python instead.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/src/bindings.h"
+#include "python/src/errors.h"
+#include "python/src/exchange_api.h"
+#include "python/src/hook_cost.h"
+#include "python/src/values.h"
+#include "smd/hook/hook.h"
+
+namespace smdebug {
+namespace {
+
+using smd::Hook;
+
+// Calls that move at least this many bytes let other Python threads run meanwhile.
+constexpr int64_t kReleaseBytes = 64 << 10;
+
+// What the callbacks of one hook share. `enabled` is off while something must see every tensor.
+class DirectPath final {
+ public:
+  DirectPath(std::shared_ptr<Hook> hook, nb::handle exchange, const nb::dict& parts)
+      : hook_(std::move(hook)),
+        indices_(nb::cast<nb::dict>(parts["indices"])),
+        failed_(parts["failed"]),
+        task_id_(parts["task_id"]),
+        located_(parts["located"]),
+        tracing_(parts["tracing"]),
+        compiler_(parts["compiler"]),
+        isolate_(parts["isolate"]) {
+    acquire_ = parts["lock"].attr("acquire");
+    release_ = parts["lock"].attr("release");
+    if (exchange.is_none()) return;
+    if (auto api = ExchangeApi::from(exchange); api.ok()) api_ = *api;
+  }
+
+  bool enabled() const { return enabled_; }
+  void set_enabled(bool enabled) { enabled_ = enabled; }
+
+  bool is_step_wanted() const { return hook_->is_step_wanted(); }
+  bool wants(std::string_view name) const { return hook_->wants(name); }
+  bool has_bad_tensor() const { return hook_->first_bad_tensor().has_value(); }
+  // Notes from where the module was called: a tensor of it was the first bad one.
+  void locate(nb::handle module_name) {
+    isolated([&] { located_(module_name); });
+  }
+
+  // In backward, while tracing or exporting. Calls builtin functions only.
+  bool is_replay() const {
+    return nb::cast<int64_t>(task_id_()) != -1 || nb::cast<bool>(tracing_()) ||
+           nb::cast<bool>(nb::getattr(compiler_, "_is_exporting_flag", nb::bool_(false)));
+  }
+
+  // Runs `work` with the lock of the hook; false: somebody else has it, or the path is off.
+  template <typename F>
+  bool locked(F&& work) {
+    if (!enabled_ || !api_ || !nb::cast<bool>(acquire_(false))) return false;
+    const Release release{release_};
+    const HookCost cost(hook_.get());
+    return work();
+  }
+
+  // A tensor that is about to be saved.
+  struct Offered {
+    std::string name;
+    smd::TensorView view;
+    ExchangedTensor exchanged;  // what the view refers to
+  };
+  // False: it cannot be read as it is.
+  bool look(nb::handle tensor, std::string name, std::deque<Offered>& offered) const {
+    Offered& next = offered.emplace_back();
+    next.name = std::move(name);
+    const auto view = api_->view(tensor, next.exchanged);
+    if (!view.ok()) return false;
+    next.view = *view;
+    return true;
+  }
+  void save(const std::deque<Offered>& offered) {
+    int64_t bytes = 0;
+    for (const Offered& tensor : offered) bytes += tensor.view.size_bytes();
+    smd::Status status;
+    {
+      std::optional<nb::gil_scoped_release> released;
+      if (bytes >= kReleaseBytes) released.emplace();
+      for (const Offered& tensor : offered) {
+        if (status = hook_->save(tensor.name, tensor.view); !status.ok()) break;
+      }
+    }
+    if (!status.ok()) isolated([&] { failed_(to_text(status.error().message)); });
+  }
+
+  // How many inputs or outputs of a module this step has seen. Shared with Python.
+  int64_t index_of(nb::handle stem) const {
+    PyObject* known = PyDict_GetItemWithError(indices_.ptr(), stem.ptr());
+    return known == nullptr ? 0 : PyLong_AsLongLong(known);
+  }
+  void set_index(nb::handle stem, int64_t index) { indices_[stem] = nb::int_(index); }
+
+  // Compilers of Python code do not look into what is called meanwhile.
+  template <typename F>
+  void isolated(F&& call) {
+    if (isolate_.is_none()) return call();
+    const nb::object before = isolate_(nb::none());
+    try {
+      call();
+    } catch (...) {
+      isolate_(before);
+      throw;
+    }
+    isolate_(before);
+  }
+
+  int traverse(visitproc visit, void* arg) const {
+    for (const nb::object* part : {&failed_, &located_, &acquire_, &release_})
+      Py_VISIT(part->ptr());
+    return 0;
+  }
+  void clear() {
+    enabled_ = false;
+    for (nb::object* part : {&failed_, &located_, &acquire_, &release_}) part->reset();
+  }
+
+ private:
+  struct Release {
+    const nb::object& release;
+    ~Release() {
+      try {
+        release();
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("smdebug");
+      }
+    }
+  };
+
+  std::shared_ptr<Hook> hook_;
+  std::optional<ExchangeApi> api_;
+  nb::dict indices_;
+  nb::object failed_;   // failed(message)
+  nb::object located_;  // located(name of the module)
+  nb::object task_id_;
+  nb::object tracing_;
+  nb::object compiler_;
+  nb::object isolate_;
+  nb::object acquire_;
+  nb::object release_;
+  bool enabled_ = true;
+};
+
+// On a parameter: saves its gradient. slow(gradient) does so when it cannot.
+class GradientCallback final {
+ public:
+  GradientCallback(nb::object path, std::string name, nb::object slow)
+      : path_(std::move(path)), name_(std::move(name)), slow_(std::move(slow)) {}
+
+  void call(nb::handle gradient) {
+    DirectPath& path = nb::cast<DirectPath&>(path_);
+    if (!path.is_step_wanted()) return;
+    const bool saved = path.locked([&] {
+      if (!path.wants(name_)) return true;
+      std::deque<DirectPath::Offered> offered;
+      if (!path.look(gradient, name_, offered)) return false;
+      path.save(offered);
+      return true;
+    });
+    if (!saved) path.isolated([&] { slow_(gradient); });
+  }
+
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(path_.ptr());
+    Py_VISIT(slow_.ptr());
+    return 0;
+  }
+  void clear() {
+    path_.reset();
+    slow_.reset();
+  }
+
+ private:
+  nb::object path_;
+  std::string name_;
+  nb::object slow_;
+};
+
+// After the forward of a module: saves its inputs and outputs. slow(module, args, kwargs, output)
+// does so when one of them is no plain tensor. Copies of it do nothing.
+class ModuleCallback final {
+ public:
+  ModuleCallback() = default;
+  ModuleCallback(nb::object path, const std::string& name, nb::object tensor_types, nb::object slow)
+      : path_(std::move(path)),
+        name_(to_text(name)),
+        input_stem_(to_text(name + "_input")),
+        output_stem_(to_text(name + "_output")),
+        tensor_types_(std::move(tensor_types)),
+        slow_(std::move(slow)) {}
+
+  void call(nb::handle module, nb::handle args, nb::handle kwargs, nb::handle output) {
+    if (!slow_.is_valid()) return;
+    DirectPath& path = nb::cast<DirectPath&>(path_);
+    if (!path.is_step_wanted()) return;
+    if (PyDict_Size(kwargs.ptr()) != 0 || !path.locked([&] { return save(path, args, output); })) {
+      path.isolated([&] { slow_(module, args, kwargs, output); });
+    }
+  }
+
+  bool inert() const { return !slow_.is_valid(); }
+
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(path_.ptr());
+    Py_VISIT(slow_.ptr());
+    return 0;
+  }
+  void clear() {
+    path_.reset();
+    slow_.reset();
+  }
+
+ private:
+  // False, and nothing has happened: not all of it is plain.
+  bool save(DirectPath& path, nb::handle args, nb::handle output) const {
+    if (path.is_replay()) return true;
+    std::deque<DirectPath::Offered> offered;
+    const auto inputs = look(path, args, input_stem_, offered);
+    if (!inputs) return false;
+    const auto outputs = look(path, output, output_stem_, offered);
+    if (!outputs) return false;
+    path.set_index(input_stem_, *inputs);
+    path.set_index(output_stem_, *outputs);
+    const bool was_bad = path.has_bad_tensor();
+    path.save(offered);
+    if (!was_bad && path.has_bad_tensor()) path.locate(name_);
+    return true;
+  }
+
+  // The index behind the last tensor of a tensor or a tuple of tensors.
+  std::optional<int64_t> look(DirectPath& path, nb::handle value, const nb::str& stem,
+                              std::deque<DirectPath::Offered>& offered) const {
+    int64_t index = path.index_of(stem);
+    const auto add = [&](nb::handle tensor) {
+      if (!is_tensor(tensor)) return false;
+      std::string name = std::string(stem.c_str()) + "_" + std::to_string(index++);
+      return !path.wants(name) || path.look(tensor, std::move(name), offered);
+    };
+    if (!PyTuple_CheckExact(value.ptr())) {
+      if (!add(value)) return std::nullopt;
+      return index;
+    }
+    for (const nb::handle item : nb::borrow<nb::tuple>(value)) {
+      if (!add(item)) return std::nullopt;
+    }
+    return index;
+  }
+
+  bool is_tensor(nb::handle value) const {
+    for (const nb::handle type : nb::borrow<nb::tuple>(tensor_types_)) {
+      if (value.type().is(type)) return true;
+    }
+    return false;
+  }
+
+  nb::object path_;
+  nb::object name_;
+  nb::str input_stem_{""};
+  nb::str output_stem_{""};
+  nb::object tensor_types_;
+  nb::object slow_;
+};
+
+// Remembers which modules and parameters a model consists of, by identity, to tell in a moment
+// whether that has changed.
+class ModuleTree final {
+ public:
+  // Whether the model is as it was at the last call. Models of another make are never.
+  bool is_same(nb::handle root) {
+    at_ = 0;
+    same_ = true;
+    if (!walk(root, 0)) {
+      seen_.clear();
+      return false;
+    }
+    same_ = same_ && at_ == seen_.size();
+    seen_.resize(at_);
+    return same_;
+  }
+
+ private:
+  static constexpr size_t kMostEntries = 1 << 20;
+  static constexpr int kMostLevels = 100;
+
+  // False: it cannot be told.
+  bool walk(nb::handle module, int level) {
+    if (level > kMostLevels || at_ > kMostEntries) return false;
+    note(module.ptr());
+    return entries(module, parameters_,
+                   [&](PyObject* value) {
+                     note(value);
+                     return true;
+                   }) &&
+           entries(module, modules_, [&](PyObject* value) {
+             return value == Py_None || walk(nb::handle(value), level + 1);
+           });
+  }
+
+  template <typename F>
+  bool entries(nb::handle module, const nb::object& attribute, F&& visit) {
+    const nb::object held = nb::steal(PyObject_GetAttr(module.ptr(), attribute.ptr()));
+    if (!held.is_valid()) PyErr_Clear();
+    if (!held.is_valid() || !PyDict_Check(held.ptr())) return false;
+    PyObject *key, *value;
+    Py_ssize_t place = 0;
+    note(held.ptr());
+    while (PyDict_Next(held.ptr(), &place, &key, &value) != 0) {
+      note(key);
+      if (!visit(value)) return false;
+    }
+    return true;
+  }
+
+  void note(const PyObject* object) {
+    if (at_ < seen_.size()) {
+      same_ = same_ && seen_[at_] == object;
+      seen_[at_] = object;
+    } else {
+      same_ = false;
+      seen_.push_back(object);
+    }
+    ++at_;
+  }
+
+  const nb::object parameters_ = nb::steal(PyUnicode_InternFromString("_parameters"));
+  const nb::object modules_ = nb::steal(PyUnicode_InternFromString("_modules"));
+  std::vector<const PyObject*> seen_;  // only compared
+  size_t at_ = 0;
+  bool same_ = false;
+};
+
+// Differs when other collections are active, or when any of them has changed.
+nb::bytes selection_key(Hook& hook) {
+  std::vector<uint64_t> key;
+  uint64_t revisions = 0;
+  for (const auto& collection : hook.collections().collections()) {
+    revisions += collection->revision();
+    if (!hook.is_collection_observed(collection->name())) continue;
+    key.push_back(reinterpret_cast<uintptr_t>(collection.get()));
+    key.push_back(collection->revision());
+  }
+  key.push_back(revisions);
+  return nb::bytes(key.data(), key.size() * sizeof(uint64_t));
+}
+
+template <typename T>
+int traverse_part(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
+}
+
+template <typename T>
+int clear_part(PyObject* self) {
+  nb::inst_ptr<T>(self)->clear();
+  return 0;
+}
+
+// They and the hook that they belong to refer to each other.
+template <typename T>
+PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_part<T>)},
+                        {Py_tp_clear, reinterpret_cast<void*>(clear_part<T>)},
+                        {0, nullptr}};
+
+}  // namespace
+
+void bind_direct(nb::module_& m) {
+  nb::class_<DirectPath>(m, "DirectPath", nb::type_slots(kSlots<DirectPath>),
+                         "What callbacks share that hand tensors over without running Python.")
+      .def(nb::init<std::shared_ptr<Hook>, nb::handle, const nb::dict&>(), nb::arg("hook"),
+           nb::arg("exchange").none(), nb::arg("parts"))
+      .def_prop_rw("enabled", &DirectPath::enabled, &DirectPath::set_enabled);
+  nb::class_<GradientCallback>(m, "GradientCallback", nb::type_slots(kSlots<GradientCallback>))
+      .def(nb::init<nb::object, std::string, nb::object>(), nb::arg("path"), nb::arg("name"),
+           nb::arg("slow"))
+      .def("__call__", &GradientCallback::call, nb::arg("gradient"));
+  nb::class_<ModuleCallback>(m, "ModuleCallback", nb::type_slots(kSlots<ModuleCallback>),
+                             nb::is_weak_referenceable())
+      .def(nb::init<>())
+      .def(nb::init<nb::object, const std::string&, nb::object, nb::object>(), nb::arg("path"),
+           nb::arg("name"), nb::arg("tensor_types"), nb::arg("slow"))
+      .def("__call__", &ModuleCallback::call, nb::arg("module"), nb::arg("args"), nb::arg("kwargs"),
+           nb::arg("output"))
+      .def_prop_ro("is_inert", &ModuleCallback::inert)
+      .def("__copy__", [](const ModuleCallback&) { return ModuleCallback(); })
+      .def("__deepcopy__", [](const ModuleCallback&, nb::handle) { return ModuleCallback(); })
+      .def("__reduce__",
+           [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple()); });
+  nb::class_<ModuleTree>(m, "ModuleTree", "Tells whether a model has other parts than before.")
+      .def(nb::init<>())
+      .def("is_same", &ModuleTree::is_same, nb::arg("module"));
+  m.def("selection_key", &selection_key, nb::arg("hook"),
+        "Differs when other collections are active, or when any of them has changed.");
+}
+
+}  // namespace smdebug

@@ -1,0 +1,32 @@
+#include "smd/hook/bill.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace smd {
+namespace {
+
+std::string size_text(uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto size = static_cast<double>(bytes);
+  size_t unit = 0;
+  for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
+  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+std::string time_text(double secs) {
+  return secs < 1 ? fmt::format("{:.1f} ms", secs * 1e3) : fmt::format("{:.1f} s", secs);
+}
+
+}  // namespace
+
+std::string Bill::to_text() const {
+  return fmt::format(
+      "Recording took {} of {} on the training thread ({:.2f} %): {} tensors, {} in {} of {} "
+      "steps.",
+      time_text(cost_secs), time_text(training_secs), share() * 100, tensors, size_text(bytes),
+      saved_steps, steps);
+}
+
+}  // namespace smd

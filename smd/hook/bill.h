@@ -1,0 +1,25 @@
+#pragma once
+
+// What recording has cost the training so far. Plain values.
+
+#include <cstdint>
+#include <string>
+
+namespace smd {
+
+struct Bill {
+  double cost_secs = 0;      // on the training thread
+  double training_secs = 0;  // since the first step began, the cost included
+  int64_t steps = 0;         // of the training
+  int64_t saved_steps = 0;
+  int64_t tensors = 0;  // values and reduced tensors that were handed over
+  uint64_t bytes = 0;   // of their values and reductions
+  int64_t stride = 1;   // by which intervals are longer at the moment, see Budget
+
+  // Of the training time; 0 before there is any.
+  double share() const { return training_secs > 0 ? cost_secs / training_secs : 0; }
+  // One sentence.
+  std::string to_text() const;
+};
+
+}  // namespace smd
