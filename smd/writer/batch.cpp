@@ -1,7 +1,5 @@
 #include "smd/writer/batch.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -10,12 +8,10 @@ namespace smd {
 
 namespace {
 
-// `large`: as one page, if the system has such pages. The first bytes of it cost as much as the
-// whole, but the whole costs a tenth of what small pages do.
-Block new_block(bool large) {
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kBlockBytes, kBlockBytes));
+Block new_block() {
+  constexpr size_t kAlignment = 4096;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, kBlockBytes));
   if (memory == nullptr) throw std::bad_alloc();
-  if (large) ::madvise(memory, kBlockBytes, MADV_HUGEPAGE);
   return Block(memory);
 }
 
@@ -30,9 +26,8 @@ Block BlockPool::take() {
     waiting_pays_ = returned_.wait_for(lock, patience_, [&] { return !free_.empty(); });
   }
   if (free_.empty()) {
-    const bool large = in_use_ > 1;
     lock.unlock();
-    return new_block(large);
+    return new_block();
   }
   Block block = std::move(free_.back());
   free_.pop_back();

@@ -14,9 +14,9 @@
 namespace smd {
 namespace {
 
-// Snapshot blocks kept for reuse, 64 MiB: writing is slower than copying, so this is how far the
-// training thread runs ahead before it waits for a block.
-constexpr size_t kWarmBlocks = 32;
+// Snapshot blocks kept for reuse, 128 MiB of those that were ever needed at once. Writing is slower
+// than copying, so this is how far the training thread runs ahead before it waits for a block.
+constexpr size_t kWarmBlocks = 64;
 // Writing a block to the page cache takes a fraction of this.
 constexpr std::chrono::microseconds kBlockPatience{2000};
 // A batch is handed over when it reaches this size, long before a step ends.

@@ -233,12 +233,13 @@ def test_of_two_processes_in_one_directory_one_is_told_to_stay_out(
     tmp_path: Path, layout: str, child_environment: dict[str, str]
 ) -> None:
     code = (
-        "import sys, numpy as np, smdebug\n"
+        "import sys, time, numpy as np, smdebug\n"
         "hook = smdebug.Hook(sys.argv[1], save_all=True, save_config={'save_interval': 1},"
         " layout=sys.argv[2])\n"
         "print('ready', flush=True); sys.stdin.readline()\n"
         "for step in range(50):\n"
         "    hook.step(); hook.save_tensor('w', np.full(100, float(sys.argv[3])))\n"
+        "time.sleep(1)\n"  # neither ends before the writers of both have had their turn
         "print('recorded', flush=True); sys.stdin.readline()\n"
         "hook.close()\n"
     )
