@@ -61,7 +61,7 @@ Result<std::vector<Diagnosis::Note>> add_rules(const DiagnosisOptions& options, 
   for (const RuleKind* kind : kinds) {
     const bool is_asked_for = !options.rules.empty() || !parameters[kind].empty();
     if (kind->writes_files && !is_asked_for) {
-      out.not_evaluated.push_back({kind, "It writes files, so it has to be asked for by name."});
+      left_out.push_back({kind, "It writes files, so it has to be asked for by name."});
       continue;
     }
     const Status added = runner.add(*kind, parameters[kind]);
