@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "python/src/bindings.h"
+#include "python/src/callback_type.h"
 #include "python/src/errors.h"
 #include "python/src/exchange_api.h"
 #include "python/src/hook_cost.h"
@@ -108,18 +109,12 @@ class DirectPath final {
   }
   void set_index(nb::handle stem, int64_t index) { indices_[stem] = nb::int_(index); }
 
-  // Compilers of Python code do not look into what is called meanwhile.
+  // Python code, whose time is a cost of recording.
   template <typename F>
   void isolated(F&& call) {
-    if (isolate_.is_none()) return call();
-    const nb::object before = isolate_(nb::none());
-    try {
-      call();
-    } catch (...) {
-      isolate_(before);
-      throw;
-    }
-    isolate_(before);
+    const HookCost cost(hook_.get());
+    const Isolation isolation(isolate_);
+    call();
   }
 
   int traverse(visitproc visit, void* arg) const {
@@ -360,48 +355,29 @@ nb::bytes selection_key(Hook& hook) {
   return nb::bytes(key.data(), key.size() * sizeof(uint64_t));
 }
 
-template <typename T>
-int traverse_part(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
-}
-
-template <typename T>
-int clear_part(PyObject* self) {
-  nb::inst_ptr<T>(self)->clear();
-  return 0;
-}
-
-// They and the hook that they belong to refer to each other.
-template <typename T>
-PyType_Slot kSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_part<T>)},
-                        {Py_tp_clear, reinterpret_cast<void*>(clear_part<T>)},
-                        {0, nullptr}};
-
 }  // namespace
 
 void bind_direct(nb::module_& m) {
-  nb::class_<DirectPath>(m, "DirectPath", nb::type_slots(kSlots<DirectPath>),
+  nb::class_<DirectPath>(m, "DirectPath", nb::type_slots(kCallbackSlots<DirectPath>),
                          "What callbacks share that hand tensors over without running Python.")
       .def(nb::init<std::shared_ptr<Hook>, nb::handle, const nb::dict&>(), nb::arg("hook"),
            nb::arg("exchange").none(), nb::arg("parts"))
       .def_prop_rw("enabled", &DirectPath::enabled, &DirectPath::set_enabled);
-  nb::class_<GradientCallback>(m, "GradientCallback", nb::type_slots(kSlots<GradientCallback>))
+  nb::class_<GradientCallback>(m, "GradientCallback",
+                               nb::type_slots(kCallbackSlots<GradientCallback>))
       .def(nb::init<nb::object, std::string, nb::object>(), nb::arg("path"), nb::arg("name"),
            nb::arg("slow"))
       .def("__call__", &GradientCallback::call, nb::arg("gradient"));
-  nb::class_<ModuleCallback>(m, "ModuleCallback", nb::type_slots(kSlots<ModuleCallback>),
-                             nb::is_weak_referenceable())
-      .def(nb::init<>())
-      .def(nb::init<nb::object, const std::string&, nb::object, nb::object>(), nb::arg("path"),
-           nb::arg("name"), nb::arg("tensor_types"), nb::arg("slow"))
-      .def("__call__", &ModuleCallback::call, nb::arg("module"), nb::arg("args"), nb::arg("kwargs"),
-           nb::arg("output"))
-      .def_prop_ro("is_inert", &ModuleCallback::inert)
-      .def("__copy__", [](const ModuleCallback&) { return ModuleCallback(); })
-      .def("__deepcopy__", [](const ModuleCallback&, nb::handle) { return ModuleCallback(); })
-      .def("__reduce__",
-           [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple()); });
+  auto module = nb::class_<ModuleCallback>(m, "ModuleCallback",
+                                           nb::type_slots(kCallbackSlots<ModuleCallback>),
+                                           nb::is_weak_referenceable())
+                    .def(nb::init<>())
+                    .def(nb::init<nb::object, const std::string&, nb::object, nb::object>(),
+                         nb::arg("path"), nb::arg("name"), nb::arg("tensor_types"), nb::arg("slow"))
+                    .def("__call__", &ModuleCallback::call, nb::arg("module"), nb::arg("args"),
+                         nb::arg("kwargs"), nb::arg("output"))
+                    .def_prop_ro("is_inert", &ModuleCallback::inert);
+  bind_copying(module);
   nb::class_<ModuleTree>(m, "ModuleTree", "Tells whether a model has other parts than before.")
       .def(nb::init<>())
       .def("is_same", &ModuleTree::is_same, nb::arg("module"));

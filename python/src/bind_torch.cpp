@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "python/src/bindings.h"
+#include "python/src/callback_type.h"
 #include "python/src/errors.h"
 #include "python/src/exchange_api.h"
 #include "python/src/hook_cost.h"
@@ -153,16 +154,8 @@ class Callback final {
   nb::object call(const nb::args& args, const nb::kwargs& kwargs) const {
     if (is_idle()) return nb::none();
     const HookCost cost(hook_.get());
-    if (isolate_.is_none()) return function_(*args, **kwargs);
-    const nb::object before = isolate_(nb::none());
-    try {
-      nb::object result = function_(*args, **kwargs);
-      isolate_(before);
-      return result;
-    } catch (...) {
-      isolate_(before);
-      throw;
-    }
+    const Isolation isolation(isolate_);
+    return function_(*args, **kwargs);
   }
   bool inert() const { return !function_.is_valid(); }
 
@@ -267,17 +260,9 @@ class StepCallback final {
   template <typename F>
   void isolated(F&& call) {
     const HookCost cost(hook_.get());
-    if (parts_->isolate.is_none()) return call();
-    const nb::object isolate = parts_->isolate;
-    const nb::object before = isolate(nb::none());
-    compiled_ = !before.is_none();
-    try {
-      call();
-    } catch (...) {
-      isolate(before);
-      throw;
-    }
-    isolate(before);
+    const Isolation isolation(parts_->isolate);
+    compiled_ = isolation.was_looking();
+    call();
   }
 
   std::shared_ptr<Hook> hook_;
@@ -288,33 +273,6 @@ class StepCallback final {
   bool fast_ = false;
   bool compiled_ = false;
 };
-
-template <typename T>
-int traverse_callback(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  return nb::inst_ready(self) ? nb::inst_ptr<T>(self)->traverse(visit, arg) : 0;
-}
-
-template <typename T>
-int clear_callback(PyObject* self) {
-  nb::inst_ptr<T>(self)->clear();
-  return 0;
-}
-
-// Callbacks and the hook that they belong to refer to each other.
-template <typename T>
-PyType_Slot kCallbackSlots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse_callback<T>)},
-                                {Py_tp_clear, reinterpret_cast<void*>(clear_callback<T>)},
-                                {0, nullptr}};
-
-// A copy does nothing, and it is what a file holds.
-template <typename T>
-void bind_copying(nb::class_<T>& callback) {
-  callback.def("__copy__", [](const T&) { return T(); })
-      .def("__deepcopy__", [](const T&, nb::handle) { return T(); })
-      .def("__reduce__",
-           [](nb::handle self) { return nb::make_tuple(self.type(), nb::make_tuple()); });
-}
 
 }  // namespace
 

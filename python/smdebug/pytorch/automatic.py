@@ -52,20 +52,19 @@ class AutomaticCapture(Capture):
         self._idle.clear()
         if root is self.roots[0] or not self._core.is_step_wanted:
             return
-        roots, self.roots = self.roots, [root]
-        try:
-            self._offer_all()
-        finally:
-            self.roots = roots
+        plans = self._plans([root])
+        self._attach(plans)
+        self._offer_parameters(plans)
 
     def _offer_all(self) -> None:
         # Such steps are frequent, and models are large.
         selection = self._selections.at(self._core)
         if id(selection) in self._idle:
+            self.detach()
             return
         self._offered = False
         super()._offer_all()
-        if not (self._offered or self._handles or self._gradient_names or self._has_lazy):
+        if not (self._offered or self._has_lazy) and self._attachment.is_empty:
             self._idle[id(selection)] = selection
 
     def save(

@@ -1,7 +1,7 @@
 """What happens in a step that is saved: parameters are offered, modules and gradients get callbacks.
 
-The callbacks are attached when the step begins and taken off when it ends, so that other steps pay
-for nothing.
+The callbacks are attached when the step begins and taken off before a step that saves nothing, so
+that such steps pay for nothing; a saved step after another finds them in place.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from smdebug import _core
+from smdebug.pytorch.attachment import Attachment
 from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
 from smdebug.pytorch.eager import EagerSteps
@@ -33,8 +34,7 @@ class Capture:
         self._callbacks = callbacks
         self._selections = Selections()
         self._selection: Selection | None = None  # of the current step
-        self._handles: list[Any] = []
-        self._gradient_names: dict[int, str] = {}
+        self._attachment = Attachment()
         self._has_lazy = False  # parameters that get their shape in this forward
         self._sites: dict[str, Site | None] = {}  # of the modules of this step
         self.roots: list[Root] = []
@@ -49,7 +49,7 @@ class Capture:
     @property
     def is_attached(self) -> bool:
         """Whether end() has something to do."""
-        return bool(self._handles or self._gradient_names) or self.recorder.has_pending
+        return not self._attachment.is_empty or self.recorder.has_pending
 
     def begin(self, early: list[tuple[str, torch.Tensor]]) -> None:
         """A step has begun; `early` are values that were recorded before the first one."""
@@ -62,11 +62,16 @@ class Capture:
             self._offer_all()
             self._selection = self._selections.at(self._core)
         else:
+            self.detach()
             self.eager.end()  # the forward before failed
 
     def end(self) -> None:
-        """Completes what the step that ends has queued, and takes its callbacks off."""
+        """The step ends, and nobody knows when another one begins."""
         self.detach()
+        self.complete()
+
+    def complete(self) -> None:
+        """Completes what the step that ends has queued; begin() follows."""
         self.recorder.finish()
         if self._core.first_bad_tensor is not None:
             self._locate(self._core.first_bad_tensor)
@@ -88,10 +93,7 @@ class Capture:
 
     def detach(self) -> None:
         """Takes the callbacks of the step off."""
-        handles, self._handles = self._handles, []
-        for handle in handles:
-            handle.remove()
-        self._gradient_names.clear()
+        self._attachment.remove()
 
     def save(
         self,
@@ -115,38 +117,53 @@ class Capture:
     # ---- attaching
 
     def _offer_all(self) -> None:
+        plans = self._plans(self.roots)
+        if not self._attachment.fits([plan for _, _, plan in plans]):
+            self.detach()
+            self._attach(plans)
+        self._offer_parameters(plans)
+
+    def _plans(self, roots: list[Root]) -> list[tuple[Root, nn.Module, Plan]]:
         selection = self._selections.at(self._core)
-        names: list[str] = []
-        parameters: list[torch.Tensor] = []
         # What waits for a NaN must see every tensor.
         self._direct.enabled = not (selection.watches or self.sees_all)
-        for root in self.roots:
-            module = root.module()
-            if module is None:
-                continue
-            plan = selection.plan(root, module)
-            for name, parameter in plan.parameters():
-                names.append(name)
-                parameters.append(parameter)
+        alive = [(root, root.module()) for root in roots]
+        return [
+            (root, module, selection.plan(root, module))
+            for root, module in alive
+            if module is not None
+        ]
+
+    def _attach(self, plans: list[tuple[Root, nn.Module, Plan]]) -> None:
+        for root, module, plan in plans:
             for name, parameter in plan.gradients():
                 self._attach_gradient(name, parameter)
             self._attach_modules(root, module, plan)
-        self.save(names, parameters)
+            # Whether inner modules of a compiled model are seen is another question each time.
+            if not self._has_lazy and not _is_compiled(root, module):
+                self._attachment.plans.append(plan)
+
+    def _offer_parameters(self, plans: list[tuple[Root, nn.Module, Plan]]) -> None:
+        pairs = [pair for _, _, plan in plans for pair in plan.parameters()]
+        self.save([name for name, _ in pairs], [parameter for _, parameter in pairs])
 
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
         if is_lazy(parameter):
             self._has_lazy = True
             return
-        self._gradient_names[id(parameter)] = name
-        if self.gradients_of_updates or not (parameter.requires_grad and parameter.is_leaf):
+        self._attachment.gradient_names[id(parameter)] = name
+        if self.gradients_of_updates:
+            return
+        if not (parameter.requires_grad and parameter.is_leaf):
+            self._attachment.wait_for(parameter)
             return
         if is_sharded(parameter):
             after = partial(self._after_accumulation, name)
-            self._handles.append(parameter.register_post_accumulate_grad_hook(after))
+            self._attachment.add(parameter.register_post_accumulate_grad_hook(after))
         else:
             slow = partial(self._on_gradient, name)
             callback = _core.GradientCallback(self._direct, name, slow)
-            self._handles.append(parameter.register_hook(callback))
+            self._attachment.add(parameter.register_hook(callback))
 
     def _attach_modules(self, root: Root, module: nn.Module, plan: Plan) -> None:
         only_root = self._only_root(root, module)
@@ -161,7 +178,7 @@ class Capture:
             if callback is None:
                 callback = root.callbacks[name] = self._forward_callback(name, is_root)
             try:
-                self._handles.append(inner.register_forward_hook(callback, with_kwargs=True))
+                self._attachment.add(inner.register_forward_hook(callback, with_kwargs=True))
             except RuntimeError:  # TorchScript
                 continue
 
@@ -192,12 +209,11 @@ class Capture:
     def _attach_late(self) -> None:
         """Lazy parameters have a value and take callbacks only after their first forward."""
         selection = self._selections.at(self._core)
+        known = self._attachment.gradient_names
         for root in self.roots:
             module = root.module()
             for name, parameter in root.parameters(module) if module is not None else ():
-                if id(parameter) not in self._gradient_names and selection.holds(
-                    f"gradient/{name}"
-                ):
+                if id(parameter) not in known and selection.holds(f"gradient/{name}"):
                     self._attach_gradient(f"gradient/{name}", parameter)
 
     # ---- callbacks
@@ -259,14 +275,13 @@ class Capture:
 
     def wants_gradients(self) -> bool:
         """Whether an update shows gradients that are wanted."""
-        wanted = self.gradients_of_updates and bool(self._gradient_names)
+        wanted = self.gradients_of_updates and bool(self._attachment.gradient_names)
         return wanted and not self._callbacks.are_off
 
     def on_update(self, pairs: list[tuple[nn.Parameter, torch.Tensor]]) -> None:
         """Parameters and their gradients, as the optimizer sees them."""
-        known = [
-            (self._gradient_names[id(p)], g) for p, g in pairs if id(p) in self._gradient_names
-        ]
+        names = self._attachment.gradient_names
+        known = [(names[id(p)], g) for p, g in pairs if id(p) in names]
         with self._lock:
             self.save([name for name, _ in known], [gradient for _, gradient in known])
 

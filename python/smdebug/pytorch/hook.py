@@ -298,7 +298,7 @@ class Hook(BaseHook):
         """Begins a step by hand; from then on forwards do not begin steps."""
         with self._lock:
             self._explicit_steps = True
-            self._capture.end()
+            self._capture.complete()
             scope = super().begin_step(step)
             self._begun()
         return scope
@@ -369,7 +369,7 @@ class Hook(BaseHook):
                 return
             if self.auto_mode:
                 self._mode_follower.follow(module)
-            self._capture.end()
+            self._capture.complete()
             super().begin_step()
             self._begun()
 
