@@ -109,7 +109,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(8, "dying ReLU", "activations"),
-        ("DeadRelu", "MostlyZeroGradients", "MostlyZeroGradients", "AllZero", "VanishingGradient"),
+        ("DeadRelu", "MostlyZeroGradients", "AllZero", "VanishingGradient"),
         "dead_units",
         (
             Form(

@@ -12,6 +12,7 @@
 #include "python/src/trial_arg.h"
 #include "python/src/values.h"
 #include "smd/rules/diagnosis.h"
+#include "smd/rules/finding_log.h"
 #include "smd/rules/trial_feed.h"
 
 namespace smdebug {
@@ -102,7 +103,7 @@ class RuleEvaluator final {
         runner_({.on_fire = rules::OnFire::keep_going,
                  .context = {.other_trials = to_trials(other_trials)},
                  .on_hit = [this](const rules::Evaluation& evaluation, const rules::Hit& hit) {
-                   hits_.push_back(hit.to_json(evaluation.parameters().to_json()));
+                   hits_.push_back(rules::hit_record(evaluation, hit));
                  }}) {
     const auto added = runner_.add(kind_, smdebug::to_json(parameters, "parameters"));
     if (!added.ok()) raise_of(kind_, added.error());
@@ -124,11 +125,7 @@ class RuleEvaluator final {
     if (evaluation().status() == rules::RuleStatus::error) {
       raise("SMDebugRuntimeError", evaluation().error());
     }
-    if (!hits_.empty()) {
-      smd::Json hit = std::move(hits_.back());
-      hit["severity"] = rules::name_of(kind_.severity);
-      return to_python(hit);
-    }
+    if (!hits_.empty()) return to_python(hits_.back());
     if (evaluation().datapoints() == before) return nb::bool_(false);
     return nb::none();
   }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <set>
 
+#include "smd/rules/finding_log.h"
 #include "smd/watch/findings_file.h"
 #include "smd/watch/needs.h"
 #include "smd/watch/step_feed.h"
@@ -46,7 +47,7 @@ class Watch::Judge final : public Output {
     file_.emplace(place.storage, place.worker);
     worker_ = place.worker;
     const auto now = std::chrono::steady_clock::now();
-    next_tick_ = now + watch_.options_.tick_interval;
+    plan_tick(now);
     progress_.newest_secs = secs_of(now);
   }
 
@@ -88,12 +89,11 @@ class Watch::Judge final : public Output {
     return file_->flush();
   }
   std::optional<std::chrono::steady_clock::time_point> due() const override {
-    if (broken_ || !runner_.is_active()) return std::nullopt;
-    return next_tick_;
+    return broken_ ? std::nullopt : next_tick_;
   }
   Status tick() override {
     const auto now = std::chrono::steady_clock::now();
-    next_tick_ = now + watch_.options_.tick_interval;
+    plan_tick(now);
     progress_.now_secs = secs_of(now);
     SMD_RETURN_IF_ERROR(guarded([&] { runner_.tick(progress_); }));
     report_failures();
@@ -112,6 +112,14 @@ class Watch::Judge final : public Output {
     return std::chrono::duration<double>(time.time_since_epoch()).count();
   }
 
+  // While no step comes, rules that watch the clock are asked as often as they want.
+  void plan_tick(std::chrono::steady_clock::time_point now) {
+    const auto secs = runner_.tick_secs();
+    if (!secs) return next_tick_.reset();
+    next_tick_ = now + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                           std::chrono::duration<double>(*secs));
+  }
+
   // Whatever happens in a rule ends the watch and nothing else: memory may run out, say.
   template <typename F>
   Status guarded(F&& f) {
@@ -127,8 +135,7 @@ class Watch::Judge final : public Output {
   }
 
   void on_hit(const rules::Evaluation& evaluation, const rules::Hit& hit) {
-    Json record = hit.to_json(evaluation.parameters().to_json());
-    record["severity"] = rules::name_of(evaluation.kind().severity);
+    Json record = rules::hit_record(evaluation, hit);
     file_->add(record);
     watch_.put(WatchHit{.rule = place_of(evaluation), .record = std::move(record)});
   }
@@ -162,7 +169,7 @@ class Watch::Judge final : public Output {
   std::string worker_;
   StepInfo step_;  // what is being saved
   rules::Progress progress_;
-  std::chrono::steady_clock::time_point next_tick_{};
+  std::optional<std::chrono::steady_clock::time_point> next_tick_;
 };
 
 Watch::Watch(WatchOptions options) : options_(std::move(options)) {}

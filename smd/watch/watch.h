@@ -41,8 +41,6 @@ struct WatchOptions {
   std::vector<WatchedRule> rules{};
   // Events that nobody took; when there are more, the oldest are dropped.
   size_t max_events = 4096;
-  // How often rules that watch the clock are asked while no step comes.
-  std::chrono::milliseconds tick_interval{1000};
 };
 
 // A hit, as it is written below the run.

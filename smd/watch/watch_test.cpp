@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "smd/rules/finding_log.h"
 #include "smd/rules/trial_feed.h"
 #include "tests/support/faulty_storage.h"
 
@@ -107,9 +108,7 @@ class WatchTest : public testing::TestWithParam<RunLayout> {
     std::vector<std::string> out;
     rules::Runner runner(
         {.on_hit = [&](const rules::Evaluation& evaluation, const rules::Hit& hit) {
-          Json record = hit.to_json(evaluation.parameters().to_json());
-          record["severity"] = rules::name_of(evaluation.kind().severity);
-          out.push_back(comparable(std::move(record)));
+          out.push_back(comparable(rules::hit_record(evaluation, hit)));
         }});
     for (const WatchedRule& rule : rules) {
       EXPECT_TRUE(runner.add(**rules::find_rule(rule.rule), rule.parameters).ok());
@@ -209,10 +208,12 @@ const rules::RuleKind kThrowing = {
 struct Waiting final : rules::Rule {
   std::vector<rules::Selection*> selections() override { return {}; }
   Status observe(const rules::StepView&, rules::Hits&) override { return {}; }
+  std::optional<double> tick_secs() const override { return 0.001; }
   Status tick(const rules::Progress& progress, rules::Hits& hits) override {
     if (!progress.newest_step || fired) return {};
     fired = true;
     hits.add("", "idle_secs", progress.now_secs - progress.newest_secs, rules::Op::above, 0);
+    hits.set_severity(rules::Severity::info);
     return {};
   }
   bool fired = false;
@@ -223,8 +224,7 @@ const rules::RuleKind kWaiting = {
     }};
 
 TEST_P(WatchTest, rules_that_watch_the_clock_are_asked_while_no_step_comes) {
-  auto watch = *Watch::create(
-      {.rules = {{.kind = &kWaiting}}, .tick_interval = std::chrono::milliseconds(1)});
+  auto watch = *Watch::create({.rules = {{.kind = &kWaiting}}});
   auto hook = hook_with(watch, options());
   ASSERT_TRUE(hook->begin_step(7).ok());
   ASSERT_TRUE(hook->save_scalar("x", 1).ok());
@@ -234,6 +234,7 @@ TEST_P(WatchTest, rules_that_watch_the_clock_are_asked_while_no_step_comes) {
   const Json& record = std::get<WatchHit>(*event).record;
   EXPECT_EQ(record["rule"], "Waiting");
   EXPECT_EQ(record["step"], 7);
+  EXPECT_EQ(record["severity"], "info");  // of this hit, not of the rule
   ASSERT_TRUE(hook->close().ok());
   EXPECT_EQ(findings().size(), 1u);
 }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "smd/cli/command.h"
@@ -27,7 +28,8 @@ class Watch final : public Invocation {
     arguments_.add_to(options);
     add_choice(options, "--on-fire", on_fire_, kOnFire,
                "what a rule does after its first hit: stop, or continue with the next step; stop");
-    options.add_option("--interval", interval_secs_, "look at least every so many seconds; 5")
+    options.add_option("--interval", interval_secs_, "look at least every so many seconds; 5, and more often if a rule that "
+                       "watches the clock asks for it")
         ->type_name("SECS")
         ->check(CLI::Range(0.01, 86400.0));
   }
@@ -61,7 +63,8 @@ class Watch final : public Invocation {
       if (problem || *is_over || interruption.has_come()) break;
       trial->wait(std::chrono::steady_clock::now() +
                   std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                      std::chrono::duration<double>(interval_secs_)));
+                      std::chrono::duration<double>(
+                          std::min(interval_secs_, runner.tick_secs().value_or(interval_secs_)))));
       if (interruption.has_come()) break;
     }
     const bool is_broken_off = interruption.has_come();

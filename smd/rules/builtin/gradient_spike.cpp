@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "smd/collection/builtin.h"
+#include "smd/rules/number_text.h"
 #include "smd/rules/row_table.h"
 #include "smd/rules/rule_kind.h"
 #include "smd/rules/spike.h"
@@ -162,9 +163,10 @@ class GradientSpike final : public Rule {
     }
     const Share& largest = series.shares.front();
     hits.say(
-        fmt::format("The norm of all gradients rose to {:.6g} at step {} (ordinary is below "
-                    "{:.6g}), {:.0f} % of its square from '{}', and {}.",
-                    spike.first(), spike.began_at().step, spike.threshold(), 100 * largest.share,
+        fmt::format("The norm of all gradients rose to {} at step {} (ordinary is below "
+                    "{}), {:.0f} % of its square from '{}', and {}.",
+                    number_text(spike.first()), spike.began_at().step,
+                    number_text(spike.threshold()), 100 * largest.share,
                     run.tensor(largest.tensor), outcome));
   }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "smd/rules/number_text.h"
 #include "smd/rules/row_table.h"
 #include "smd/rules/rule_kind.h"
 
@@ -86,7 +87,7 @@ class LearningRate final : public Rule {
     };
     if (!(rate >= 0) || std::isinf(rate)) {
       if (!std::exchange(series.is_told_bad, true)) {
-        report(Severity::warning, Op::below, 0, fmt::format("is {:.6g}", rate));
+        report(Severity::warning, Op::below, 0, "is " + number_text(rate));
       }
       return;
     }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "smd/collection/builtin.h"
+#include "smd/rules/number_text.h"
 #include "smd/rules/rule_kind.h"
 
 namespace smd::rules::builtin {
@@ -98,8 +99,8 @@ class LossNotDecreasing final : public Rule {
           .with("loss_before", json_of(before.loss))
           .with("step_before", Json(before.step))
           .with("branch", Json(branch));
-      hits.say(fmt::format("'{}' {}: {:.6g} at step {}, {:.6g} at step {}{}.", step.tensor(row),
-                           branch, before.loss, before.step, loss, now,
+      hits.say(fmt::format("'{}' {}: {} at step {}, {} at step {}{}.", step.tensor(row), branch,
+                           number_text(before.loss), before.step, number_text(loss), now,
                            step.info().mode == Mode::global || options_.mode == Mode::global
                                ? ""
                                : fmt::format(" of {}", name_of(step.info().mode))));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "smd/collection/builtin.h"
+#include "smd/rules/number_text.h"
 #include "smd/rules/row_table.h"
 #include "smd/rules/rule_kind.h"
 #include "smd/rules/spike.h"
@@ -83,9 +84,9 @@ class LossSpike final : public Rule {
         .with("began_at", Json(spike.began_at().step))
         .with("values_above", Json(spike.length()))
         .with("recovery", Json(recovery));
-    hits.say(fmt::format("'{}' rose to {:.6g} at step {} (ordinary is below {:.6g}) and {}.",
-                         run.tensor(tensor), spike.first(), spike.began_at().step,
-                         spike.threshold(), outcome));
+    hits.say(fmt::format("'{}' rose to {} at step {} (ordinary is below {}) and {}.",
+                         run.tensor(tensor), number_text(spike.first()), spike.began_at().step,
+                         number_text(spike.threshold()), outcome));
   }
 
   Selection losses_;

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "smd/rules/closeness.h"
+#include "smd/rules/number_text.h"
 #include "smd/rules/rule_kind.h"
 
 namespace smd::rules::builtin {
@@ -191,10 +192,10 @@ class SimilarAcrossRuns final : public Rule {
     }
     if (is_first) {
       hits.say(
-          fmt::format("'{}' is {:.6g} here and {:.6g} in '{}' at index {}; {} of its {} "
+          fmt::format("'{}' is {} here and {} in '{}' at index {}; {} of its {} "
                       "elements differ.",
-                      step.tensor(row), found.value, found.reference, other.name(), found.worst,
-                      found.differing, value.view().size()));
+                      step.tensor(row), number_text(found.value), number_text(found.reference),
+                      other.name(), found.worst, found.differing, value.view().size()));
     }
     return {};
   }
