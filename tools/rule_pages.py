@@ -38,6 +38,7 @@ PAGES = ROOT / "docs/reference/rules"
 PICTURES_FOLDER = ROOT / "docs/images/rules"
 INDEX = "README.md"
 LONGEST_LINE = 200
+LONGEST_CODE = 100
 SEED = 1
 
 
@@ -98,12 +99,28 @@ def raw_text(pattern: str) -> str:
     return f'r"{pattern}"' if '"' not in pattern else repr(pattern)
 
 
+def hook_call(collections: list[str]) -> list[str]:
+    """As the formatter writes it."""
+    line = f'hook = smdebug.Hook("runs/first", include_collections={json.dumps(collections)})'
+    if len(line) <= LONGEST_CODE:
+        return [line]
+    names = [f"        {json.dumps(name)}," for name in collections]
+    return [
+        "hook = smdebug.Hook(",
+        '    "runs/first",',
+        "    include_collections=[",
+        *names,
+        "    ],",
+        ")",
+    ]
+
+
 def snippet(rule: dict[str, Any]) -> str:
     lines = ["import smdebug", ""]
     if not rule["collections"]:
         return "\n".join([*lines, 'hook = smdebug.Hook("runs/first", include_regex=".*")'])
     names = [one["name"] for one in rule["collections"]]
-    lines.append(f'hook = smdebug.Hook("runs/first", include_collections={json.dumps(names)})')
+    lines += hook_call(names)
     for one in rule["collections"]:
         parameters = one["parameters"]
         lines.append(f"collection = hook.get_collection({json.dumps(one['name'])})")
