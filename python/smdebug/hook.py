@@ -253,6 +253,10 @@ class BaseHook:
         """(name, chief, number of workers), asked at the first step; adapters override it."""
         raise NotImplementedError
 
+    def _rank_and_size(self) -> tuple[int, int] | tuple[None, None]:
+        """Of this process, if the adapter knows better than the variables of the launcher."""
+        return None, None
+
     def _identify_is_ours(self) -> bool:
         return type(self)._identify is not BaseHook._identify
 

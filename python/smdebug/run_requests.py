@@ -32,7 +32,7 @@ class RunRequests:
         self.pending: deque[dict[str, Any]] = deque()
         self._hook = weakref.ref(hook)
         self._out_dir = out_dir
-        self._record = run_control.announce(out_dir)
+        self._record = run_control.announce(out_dir, *hook._rank_and_size())
         self._seen: dict[str, float] = {}
         self._incidents: set[tuple[Any, ...]] = set()
         self._folder_state: tuple[int, int] | None = None

@@ -10,6 +10,7 @@ import pytest
 import recorded
 import smdebug.pytorch as smd
 import torch
+from smdebug import run_control
 from smdebug.exceptions import TrainingStopRequested
 from smdebug.rules import diagnose
 from smdebug.rules.action import Checkpoint, StopTraining
@@ -114,13 +115,15 @@ def test_a_checkpoint_holds_the_weights_before_the_step_that_is_stopped(out_dir,
 
 
 def test_all_ranks_stop_at_their_next_step(tmp_path):
-    ranks = [recorded.start(RANK, tmp_path, RANK=str(r), WORLD_SIZE="2") for r in range(2)]
+    ranks = [recorded.start(RANK, tmp_path, rank) for rank in range(2)]
     try:
         assert [rank.wait(timeout=recorded.TIMEOUT_SECS) for rank in ranks] == [0, 0]
     finally:
         for rank in ranks:
             rank.kill()
         said = [rank.communicate()[0].splitlines()[-1] for rank in ranks]
+    announced = run_control.records(tmp_path / "run")
+    assert [(record.rank, record.world_size) for record in announced] == [(0, 2), (1, 2)]
     steps = [[int(number) for number in line.split()] for line in said]
     for seen, stopped in steps:
         assert stopped <= seen + 1
@@ -138,7 +141,7 @@ from smdebug.exceptions import TrainingStopRequested
 from smdebug.rules.action import StopTraining
 from torch import nn
 
-rank = int(os.environ["RANK"])
+rank = int(sys.argv[2])
 dist.init_process_group(
     "gloo", init_method=f"file://{sys.argv[1]}/rendezvous", rank=rank, world_size=2,
     timeout=datetime.timedelta(seconds=30),

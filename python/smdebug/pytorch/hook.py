@@ -24,7 +24,7 @@ from smdebug.pytorch.names import ModuleNames, Root
 from smdebug.pytorch.optimizer import OptimizerWatch
 from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.tensors import SPARSE_DENSE_LIMIT, tensors_in
-from smdebug.pytorch.worker import find_worker, out_dir_of_attempt
+from smdebug.pytorch.worker import find_worker, out_dir_of_attempt, rank_and_size
 
 STEP_ON = ("forward", "optimizer")
 GRADIENT_SOURCES = ("backward", "optimizer")
@@ -128,6 +128,9 @@ class Hook(BaseHook):
     def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
         # Not a method: the core must not keep the hook alive.
         return super()._plumbing(manager) | {"identify": find_worker}
+
+    def _rank_and_size(self) -> tuple[int, int]:
+        return rank_and_size()
 
     @property
     def collection_manager(self) -> PlainCollectionManager:
