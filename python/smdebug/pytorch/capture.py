@@ -6,7 +6,6 @@ that such steps pay for nothing; a saved step after another finds them in place.
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from torch import nn
 
 from smdebug import _core
+from smdebug.collection import CollectionKeys
 from smdebug.pytorch.attachment import Attachment
 from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
@@ -24,11 +24,15 @@ from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.selection import Selection, Selections
 from smdebug.pytorch.tensors import PLAIN_TENSORS, inputs_of, is_lazy, loss_in, tensors_in
 
+# Saved only if somebody asks for this collection.
+OPTIMIZER_STATE = CollectionKeys.OPTIMIZER_VARIABLES
+STATE_PREFIX = "optimizer/"
+
 
 class Capture:
     """The tensors of saved steps, found by callbacks. Its methods hold the lock of the hook."""
 
-    def __init__(self, core: Any, lock: threading.RLock, callbacks: Callbacks) -> None:
+    def __init__(self, core: Any, lock: _core.HookLock, callbacks: Callbacks) -> None:
         self._core = core
         self._lock = lock
         self._callbacks = callbacks
@@ -285,9 +289,28 @@ class Capture:
         with self._lock:
             self.save([name for name, _ in known], [gradient for _, gradient in known])
 
-    def on_updated(self) -> None:
-        """An update is over."""
+    def wants_state(self) -> bool:
+        """Whether what an optimizer keeps of each parameter is saved at this step."""
+        observed = self._core.is_step_wanted and self._core.is_collection_observed(OPTIMIZER_STATE)
+        return observed and not self._callbacks.are_off
+
+    def on_updated(self, state: list[tuple[nn.Parameter, str, torch.Tensor]]) -> None:
+        """An update is over; what the optimizer keeps now, as (parameter, key, value)."""
         self.update_seen = True
+        if not state:
+            return
+        names = {
+            id(parameter): name
+            for root in self.roots
+            if (module := root.module()) is not None
+            for name, parameter in root.parameters(module)
+        }
+        known = [
+            (f"{STATE_PREFIX}{names[id(p)]}/{key}", v) for p, key, v in state if id(p) in names
+        ]
+        with self._lock:
+            labels, values = [name for name, _ in known], [value for _, value in known]
+            self.save(labels, values, _core.Kind.optimizer_state)
 
     def guarded(self, site: str, *call: Any) -> None:
         """Calls a function with arguments; a failure goes through the guard."""
