@@ -85,15 +85,18 @@ class DirectPath final {
     next.view = *view;
     return true;
   }
-  void save(const std::deque<Offered>& offered) {
+  // `kind` is that of the tensors from `outputs` on.
+  void save(const std::deque<Offered>& offered, size_t outputs = 0,
+            smd::Kind kind = smd::Kind::automatic) {
     int64_t bytes = 0;
     for (const Offered& tensor : offered) bytes += tensor.view.size_bytes();
     smd::Status status;
     {
       std::optional<nb::gil_scoped_release> released;
       if (bytes >= kReleaseBytes) released.emplace();
-      for (const Offered& tensor : offered) {
-        if (status = hook_->save(tensor.name, tensor.view); !status.ok()) break;
+      for (size_t i = 0; i < offered.size() && status.ok(); ++i) {
+        const smd::Kind known = i < outputs ? smd::Kind::automatic : kind;
+        status = hook_->save(offered[i].name, offered[i].view, known);
       }
     }
     if (!status.ok()) isolated([&] { failed_(to_text(status.error().message)); });
@@ -184,18 +187,21 @@ class GradientCallback final {
   nb::object slow_;
 };
 
-// After the forward of a module: saves its inputs and outputs. slow(module, args, kwargs, output)
-// does so when one of them is no plain tensor. Copies of it do nothing.
+// After the forward of a module: saves its inputs and outputs, the latter as what `kind` says.
+// slow(module, args, kwargs, output) does so when one of them is no plain tensor. Copies of it do
+// nothing.
 class ModuleCallback final {
  public:
   ModuleCallback() = default;
-  ModuleCallback(nb::object path, const std::string& name, nb::object tensor_types, nb::object slow)
+  ModuleCallback(nb::object path, const std::string& name, nb::object tensor_types, nb::object slow,
+                 smd::Kind kind)
       : path_(checked(std::move(path))),
         name_(to_text(name)),
         input_stem_(to_text(name + "_input")),
         output_stem_(to_text(name + "_output")),
         tensor_types_(std::move(tensor_types)),
-        slow_(std::move(slow)) {}
+        slow_(std::move(slow)),
+        kind_(kind) {}
 
   // With (module, args, kwargs, output).
   nb::object called(const CallArguments& arguments) {
@@ -227,26 +233,29 @@ class ModuleCallback final {
   bool save(DirectPath& path, nb::handle args, nb::handle output) const {
     if (path.is_replay()) return true;
     std::deque<DirectPath::Offered> offered;
-    const auto inputs = look(path, args, input_stem_, offered);
+    const auto inputs = look(path, args, input_stem_, smd::Kind::automatic, offered);
     if (!inputs) return false;
-    const auto outputs = look(path, output, output_stem_, offered);
+    const size_t first_output = offered.size();
+    const auto outputs = look(path, output, output_stem_, kind_, offered);
     if (!outputs) return false;
     path.set_index(input_stem_, *inputs);
     path.set_index(output_stem_, *outputs);
     const bool was_bad = path.has_bad_tensor();
-    path.save(offered);
+    path.save(offered, first_output, kind_);
     if (!was_bad && path.has_bad_tensor()) path.locate(name_);
     return true;
   }
 
   // The index behind the last tensor of a tensor or a tuple of tensors.
   std::optional<int64_t> look(DirectPath& path, nb::handle value, const nb::str& stem,
-                              std::deque<DirectPath::Offered>& offered) const {
+                              smd::Kind kind, std::deque<DirectPath::Offered>& offered) const {
     int64_t index = path.index_of(stem);
     const auto add = [&](nb::handle tensor) {
       if (!is_tensor(tensor)) return false;
       std::string name = std::string(stem.c_str()) + "_" + std::to_string(index++);
-      return !path.wants(name) || path.look(tensor, std::move(name), offered);
+      // What has a kind joins its collection when it is saved.
+      if (kind == smd::Kind::automatic && !path.wants(name)) return true;
+      return path.look(tensor, std::move(name), offered);
     };
     if (!PyTuple_CheckExact(value.ptr())) {
       if (!add(value)) return std::nullopt;
@@ -271,6 +280,7 @@ class ModuleCallback final {
   nb::str output_stem_{""};
   nb::object tensor_types_;
   nb::object slow_;
+  smd::Kind kind_ = smd::Kind::automatic;
 };
 
 // Remembers which modules and parameters a model consists of, by identity, to tell in a moment
@@ -367,13 +377,15 @@ void bind_direct(nb::module_& m) {
                                nb::type_slots(kCallbackSlots<GradientCallback>))
       .def(nb::init<nb::object, std::string, nb::object>(), nb::arg("path"), nb::arg("name"),
            nb::arg("slow"));
-  auto module = nb::class_<ModuleCallback>(m, "ModuleCallback",
-                                           nb::type_slots(kCallbackSlots<ModuleCallback>),
-                                           nb::is_weak_referenceable())
-                    .def(nb::init<>())
-                    .def(nb::init<nb::object, const std::string&, nb::object, nb::object>(),
-                         nb::arg("path"), nb::arg("name"), nb::arg("tensor_types"), nb::arg("slow"))
-                    .def_prop_ro("is_inert", &ModuleCallback::inert);
+  auto module =
+      nb::class_<ModuleCallback>(m, "ModuleCallback",
+                                 nb::type_slots(kCallbackSlots<ModuleCallback>),
+                                 nb::is_weak_referenceable())
+          .def(nb::init<>())
+          .def(nb::init<nb::object, const std::string&, nb::object, nb::object, smd::Kind>(),
+               nb::arg("path"), nb::arg("name"), nb::arg("tensor_types"), nb::arg("slow"),
+               nb::arg("kind") = smd::Kind::automatic)
+          .def_prop_ro("is_inert", &ModuleCallback::inert);
   bind_copying(module);
   nb::class_<ModuleTree>(m, "ModuleTree", "Tells whether a model has other parts than before.")
       .def(nb::init<>())

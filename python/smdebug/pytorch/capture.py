@@ -120,17 +120,27 @@ class Capture:
 
     # ---- attaching
 
-    def _offer_all(self) -> None:
-        plans = self._plans(self.roots)
-        if not self._attachment.fits([plan for _, _, plan in plans]):
-            self.detach()
-            self._attach(plans)
-        self._offer_parameters(plans)
+    def add(self, root: Root) -> None:
+        """A model that was just registered takes part from the next step on."""
+        self.roots.append(root)
+        self._selections.forget()
 
-    def _plans(self, roots: list[Root]) -> list[tuple[Root, nn.Module, Plan]]:
+    def _offer_all(self) -> None:
         selection = self._selections.at(self._core)
         # What waits for a NaN must see every tensor.
         self._direct.enabled = not (selection.watches or self.sees_all)
+        if selection.is_resting():
+            self.detach()
+            return
+        plans = self._plans(selection, self.roots)
+        if not self._attachment.fits([plan for _, _, plan in plans]):
+            self.detach()
+            self._attach(plans)
+        if not self._offer_parameters(plans) and self._attachment.is_empty and not self._has_lazy:
+            selection.rest()
+
+    @staticmethod
+    def _plans(selection: Selection, roots: list[Root]) -> list[tuple[Root, nn.Module, Plan]]:
         alive = [(root, root.module()) for root in roots]
         return [
             (root, module, selection.plan(root, module))
@@ -147,9 +157,11 @@ class Capture:
             if not self._has_lazy and not _is_compiled(root, module):
                 self._attachment.plans.append(plan)
 
-    def _offer_parameters(self, plans: list[tuple[Root, nn.Module, Plan]]) -> None:
+    def _offer_parameters(self, plans: list[tuple[Root, nn.Module, Plan]]) -> bool:
+        """Whether there were any."""
         pairs = [pair for _, _, plan in plans for pair in plan.parameters()]
         self.save([name for name, _ in pairs], [parameter for _, parameter in pairs])
+        return bool(pairs)
 
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
         if is_lazy(parameter):
@@ -192,6 +204,11 @@ class Capture:
             return self._callbacks.of_module("A forward", after)
         slow = self._callbacks.safe("A forward", after)
         return _core.ModuleCallback(self._direct, name, PLAIN_TENSORS, slow)
+
+    def loss_callback(self, name: str) -> Any:
+        """A callback for after the forward of a loss."""
+        slow = self._callbacks.safe("A loss", partial(self.after_loss, name))
+        return _core.ModuleCallback(self._direct, name, PLAIN_TENSORS, slow, _core.Kind.loss)
 
     def _note_call(self, module_name: str) -> None:
         """The first bad tensor belongs to a module that is being called."""

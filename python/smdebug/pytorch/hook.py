@@ -167,7 +167,7 @@ class Hook(BaseHook):
                     f"{root.prefix} is a TorchScript module: its parameters and gradients are "
                     "recorded, its inputs and outputs cannot be. Begin each step with hook.step()."
                 )
-            self._capture.roots.append(root)
+            self._capture.add(root)
             if OPTIMIZER_STATE in self._core.include_collections:
                 self._watch_state()
             if self.compiled_modules and len(self._capture.roots) == 1 and root.handles:
@@ -198,7 +198,7 @@ class Hook(BaseHook):
         self._check_open()
         with self._lock:
             name = self._names.add_loss(loss_module)
-            after = self._callbacks.of_module("A loss", partial(self._capture.after_loss, name))
+            after = self._capture.loss_callback(name)
             handle = loss_module.register_forward_hook(after, with_kwargs=True)
             self._loss_handles.append((loss_module, handle))
 
