@@ -7,13 +7,14 @@ export CCACHE_DIR ?= $(HOME)/.cache/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup build demo test check bench lint format tidy clean test-gpu bench-gpu
+.PHONY: help setup build demo test check bench bench-faults lint format tidy clean test-gpu bench-gpu
 
 help:
 	@echo "make demo    record a PyTorch script with a planted fault and show the sick layer"
 	@echo "make test    all tests: C++, Python, interop, faults, hostile files, fuzzing, sanitizers, wheel, docs"
 	@echo "make check   the quick inner loop: C++ and Python tests, lint"
 	@echo "make bench   our speed beside the original's and NumPy's, in one run"
+	@echo "make bench-faults  how well faults of trainings are found, beside simple baselines"
 	@echo "make lint    formatting, types, layers;  make format  mends formatting"
 	@echo "make clean   remove build results (keeps .venvs)"
 
@@ -45,6 +46,9 @@ bench: build
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 
+# NumPy reads the number of its threads when it is loaded.
+bench-faults: build
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=python:bench $(PYTHON) -m faults.run $(ARGS)
 # On a machine with a CUDA device, in a Python that has PyTorch, pytest and this package.
 test-gpu:
 	@SMDEBUG_STRICT=1 python3 -m pytest -q tests/gpu

@@ -36,8 +36,9 @@ SUITES = [
     Suite("cpp", "the C++ core", f"{BUILD} && ctest --preset dev"),
     Suite(
         "python",
-        "the Python package",
-        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*'",
+        "the Python package, and the trainings of the fault bench",
+        f"{BUILD} && {PYTEST} python/tests bench/faults --ignore-glob='*/test_s3_*'"
+        " --ignore-glob='*/test_aws_*' --ignore-glob='*/test_pytorch*'",
     ),
     Suite(
         "torch",
@@ -46,8 +47,8 @@ SUITES = [
     ),
     Suite(
         "s3",
-        "object storage, against a real server",
-        f"{BUILD} && tools/venv.sh moto && {PYTEST} python/tests/test_s3_*.py",
+        "object storage and services of AWS, against real servers",
+        f"{BUILD} && tools/venv.sh moto && {PYTEST} python/tests/test_s3_*.py python/tests/test_aws_*.py",
     ),
     Suite("docs", "examples and links in the documentation", f"{BUILD} && {PYTEST} tests/docs"),
     Suite(
@@ -69,6 +70,11 @@ SUITES = [
         "exporters",
         "MLflow, Weights & Biases and OpenTelemetry, with their packages",
         f"{BUILD} && tools/venv.sh exporters && .venvs/exporters/bin/pytest tests/exporters",
+    ),
+    Suite(
+        "clusters",
+        "rules on Dask and Ray, with their packages",
+        f"{BUILD} && tools/venv.sh clusters && .venvs/clusters/bin/pytest tests/clusters",
     ),
     Suite(
         "native",

@@ -213,7 +213,11 @@ class RuleEvaluationConditionMet(_Described):
         self.end_of_rule = end_of_rule
 
     def describe(self) -> str:
-        return f"The condition of rule {self.rule_name} was met at step {self.step}."
+        # The form that old tools look for.
+        return (
+            f"Evaluation of the rule {self.rule_name} at step {self.step} resulted in the condition "
+            "being met"
+        )
 
 
 class InsufficientInformationForRuleInvocation(_Described):
@@ -226,3 +230,17 @@ class InsufficientInformationForRuleInvocation(_Described):
 
     def describe(self) -> str:
         return f"Rule {self.rule_name} cannot be evaluated: {self.message}"
+
+
+class TrainingStopRequested(_Described):
+    """Somebody who watches the run asks the training to stop; `rule` says why."""
+
+    def __init__(self, rule: str, step: int, message: str = "") -> None:
+        super().__init__(rule, step, message)
+        self.rule = rule
+        self.step = step
+        self.message = message
+
+    def describe(self) -> str:
+        text = f"Rule {self.rule} asked at step {self.step} for the training to stop."
+        return f"{text} {self.message}" if self.message else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smdebug.exceptions import TrainingStopRequested
 from smdebug.logger import get_logger
 
 MOST_FAILURES = 10
@@ -16,8 +17,11 @@ class Guard:
         self.disabled = False
 
     def handle(self, site: str, error: Exception) -> None:
-        """`site` says what was being done. Raises the error again in strict mode."""
-        if self._strict:
+        """`site` says what was being done.
+
+        Raises the error again in strict mode, and if somebody asked for the training to stop.
+        """
+        if self._strict or isinstance(error, TrainingStopRequested):
             raise error
         kind = (site, type(error))
         if kind in self._seen:

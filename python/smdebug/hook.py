@@ -10,9 +10,9 @@ import atexit
 import logging
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from smdebug import _core, last_words, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
@@ -26,6 +26,11 @@ from smdebug.exceptions import (
 from smdebug.exporters import Exporter
 from smdebug.exporters.background import ExportThread
 from smdebug.logger import core_log, get_logger
+
+if TYPE_CHECKING:
+    from smdebug.rule_watch import RuleSources, RuleWatch
+
+CheckpointCallback = TypeVar("CheckpointCallback", bound=Callable[[], object])
 
 # How long a dying process waits for its flight recorder to be written.
 LAST_WORDS_MS = 5000
@@ -123,6 +128,8 @@ class BaseHook:
 
     init_step = -1
     _export_thread: ExportThread | None = None
+    _rule_watch: RuleWatch | None = None
+    _checkpoint: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -142,6 +149,7 @@ class BaseHook:
         layout: str | None = None,
         max_queue_bytes: int | None = None,
         exporters: Exporter | Iterable[Exporter] = (),
+        rules: RuleSources = (),
         max_overhead: float | None = None,
         max_interval: int | None = None,
         flight_recorder: int = 0,
@@ -176,9 +184,10 @@ class BaseHook:
             "first_bad_tensor": _flag(first_bad_tensor, "first_bad_tensor"),
         }
         manager = self._make_manager()
+        watching = self._watching(rules)
         feeding = self._feeding(exporters)
         try:
-            core = _core.Hook.create(self._plumbing(manager) | arguments | feeding)
+            core = _core.Hook.create(self._plumbing(manager) | arguments | feeding | watching)
         except BaseException:
             if self._export_thread is not None:
                 self._export_thread.feed.end()
@@ -191,8 +200,18 @@ class BaseHook:
         self = cls.__new__(cls)
         manager = self._make_manager()
         path = None if json_file_path is None else os.path.expanduser(os.fspath(json_file_path))
-        self._adopt(_core.Hook.from_json(path, self._plumbing(manager)), manager)
+        from smdebug.rule_watch import rules_in  # importing the package stays light
+
+        watching = self._watching(rules_in(path or _core.config_file_path()))
+        self._adopt(_core.Hook.from_json(path, self._plumbing(manager) | watching), manager)
         return self
+
+    def _watching(self, rules: RuleSources) -> dict[str, Any]:
+        if not isinstance(rules, tuple) or rules:
+            from smdebug.rule_watch import watch_for
+
+            self._rule_watch = watch_for(rules)
+        return {} if self._rule_watch is None else {"watch": self._rule_watch.core}
 
     def _feeding(self, exporters: Exporter | Iterable[Exporter]) -> dict[str, Any]:
         chosen = (exporters,) if isinstance(exporters, Exporter) else tuple(exporters)
@@ -227,10 +246,16 @@ class BaseHook:
         if core.has_flight_recorder:
             last_words.register(self)
         singleton.set_hook(self)
+        if self._rule_watch is not None:
+            self._rule_watch.start(self)
 
     def _identify(self) -> tuple[str, str, int]:
         """(name, chief, number of workers), asked at the first step; adapters override it."""
         raise NotImplementedError
+
+    def _rank_and_size(self) -> tuple[int, int] | tuple[None, None]:
+        """Of this process, if the adapter knows better than the variables of the launcher."""
+        return None, None
 
     def _identify_is_ours(self) -> bool:
         return type(self)._identify is not BaseHook._identify
@@ -347,7 +372,12 @@ class BaseHook:
         return number
 
     def begin_step(self, step: int | None = None) -> StepScope:
-        """Ends the current step and begins the next, with a number of your own if you like."""
+        """Ends the current step and begins the next, with a number of your own if you like.
+
+        Raises TrainingStopRequested if an action of a rule asked for it.
+        """
+        if self._rule_watch is not None and self._rule_watch.requests:
+            self._rule_watch.answer(self)
         try:
             if step is None:
                 self._core.begin_step()
@@ -368,6 +398,21 @@ class BaseHook:
     def end_step(self) -> None:
         """Ends the current step now, so that readers see it."""
         self._core.end_step()
+
+    def on_checkpoint(self, callback: CheckpointCallback) -> CheckpointCallback:
+        """Has `callback` called when the action Checkpoint of a rule asks for a checkpoint.
+
+        It is called by the training thread when the next step begins, before a stop that was asked
+        for at the same time, and in every process of the training. What it raises is logged.
+        Returns it, so this serves as a decorator, too. A later one replaces it.
+        """
+        if not callable(callback):
+            raise SMDebugTypeError(f"A function without arguments was expected, not {callback!r}.")
+        self._checkpoint = callback
+        return callback
+
+    def _has_request(self) -> None:
+        """Called by another thread: the next step is to begin with `begin_step`."""
 
     @property
     def mode_steps(self) -> dict[_core.ModeKeys, int]:
@@ -459,6 +504,8 @@ class BaseHook:
         error = self._core.close(at_exit)
         if self._export_thread is not None:
             self._export_thread.close()
+        if self._rule_watch is not None:
+            self._rule_watch.close()
         if error is None:
             return
         if self._core.is_strict and not at_exit:

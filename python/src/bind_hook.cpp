@@ -18,6 +18,7 @@
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
+#include "smd/watch/watch.h"
 
 namespace smdebug {
 namespace {
@@ -79,6 +80,9 @@ smd::HookOptions plumbing(nb::dict arguments) {
   }
   if (const nb::object feed = get("feed"); !feed.is_none()) {
     options.feed = nb::cast<std::shared_ptr<smd::NumberFeed>>(feed);
+  }
+  if (const nb::object watch = get("watch"); !watch.is_none()) {
+    nb::cast<std::shared_ptr<smd::watch::Watch>>(watch)->attach(options);
   }
   if (const nb::object set = get("collections"); !set.is_none()) {
     options.collections = nb::cast<std::shared_ptr<smd::CollectionSet>>(set);
@@ -312,6 +316,13 @@ void bind_hook(nb::module_& m) {
             return status.ok() ? std::optional<std::string>() : status.error().message;
           },
           nb::arg("at_exit") = false, "The first error of the hook's life, or None.")
+      .def(
+          "save_more",
+          [](Hook& h, const std::vector<std::string>& collections, int64_t steps) {
+            check(h.save_more(collections, steps));
+          },
+          nb::arg("collections"), nb::arg("steps"),
+          "The values of these collections at the next steps of the present mode, too.")
       .def("write_collections", [](Hook& h) { check(h.write_collections()); })
       .def_prop_ro("is_closed", &Hook::is_closed)
       .def_prop_ro("is_strict", &Hook::is_strict)

@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   smdebug::bind_format(m);
   smdebug::bind_storage(m);
   smdebug::bind_output(m);
+  smdebug::bind_watch(m);
   smdebug::bind_hook(m);
   smdebug::bind_resume(m);
   smdebug::bind_trial(m);
@@ -22,6 +23,7 @@ NB_MODULE(_core, m) {
   smdebug::bind_catalog(m);
   smdebug::bind_matrix(m);
   smdebug::bind_diff(m);
+  smdebug::bind_rules(m);
   smdebug::bind_reduce(m);
   smdebug::bind_torch(m);
   smdebug::bind_direct(m);

@@ -28,6 +28,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "NoMoreProfilerData": {"timestamp": 12},
     "RuleEvaluationConditionMet": {"rule_name": "Vanish", "step": 3, "end_of_rule": True},
     "InsufficientInformationForRuleInvocation": {"rule_name": "Vanish", "message": "No loss."},
+    "TrainingStopRequested": {"rule": "Vanish", "step": 3, "message": "Too small."},
 }
 PLAIN = {
     "SMDebugError": Exception,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -131,7 +132,8 @@ def test_a_script_that_knows_nothing_of_it_can_be_asked_for_it(
     )
     options = ["--out", str(out_dir), "--save", "weights,optimizer_variables:1", "--interval", "1"]
     command = [sys.executable, "-m", "smdebug.run", *options, str(script)]
-    subprocess.run(command, check=True, capture_output=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run(command, check=True, capture_output=True, env=environment)
     trial = create_trial(str(out_dir))
     names = trial.tensor_names(collection="optimizer_variables")
     keys = ("step", "exp_avg", "exp_avg_sq")

@@ -21,9 +21,13 @@ constexpr std::array<std::string_view, 3> kDurabilityNames = {"off", "step", "cl
 constexpr std::array<std::string_view, 2> kLayoutNames = {"original", "packed"};
 
 // The adapters of frameworks read FrameworkParameters.
-constexpr std::array<std::string_view, 6> kTopKeys = {
-    "LocalPath",           "HookParameters", "CollectionConfigurations",
-    "FrameworkParameters", "S3OutputPath",   "S3Path"};
+constexpr std::array<std::string_view, 7> kTopKeys = {"LocalPath",
+                                                      "HookParameters",
+                                                      "CollectionConfigurations",
+                                                      "FrameworkParameters",
+                                                      "S3OutputPath",
+                                                      "S3Path",
+                                                      "rules"};
 constexpr std::array<std::string_view, 2> kCollectionKeys = {"CollectionName",
                                                              "CollectionParameters"};
 constexpr std::array<std::string_view, 5> kSaveKeys = {"save_interval", "save_steps", "start_step",

@@ -10,6 +10,7 @@
 
 #include "smd/base/json.h"
 #include "smd/base/nearest.h"
+#include "smd/config/json_value.h"
 #include "smd/format/file_name.h"
 #include "smd/format/tensor_record.h"
 #include "smd/hook/destination.h"
@@ -60,19 +61,28 @@ Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
   return hook;
 }
 
+Result<Json> Hook::read_json(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "."
+                             : slash == 0               ? "/"
+                                                        : path.substr(0, slash);
+  SMD_TRY(const Bytes text, storage::read_all(*storage::local_storage(folder),
+                                              std::string_view(path).substr(slash + 1)));
+  return parse_json(as_text(text), path);
+}
+
 Result<std::unique_ptr<Hook>> Hook::from_json(std::optional<std::string> path,
                                               HookOptions options) {
   const std::string file = path.value_or(options.environment.config_file_path());
-  const size_t slash = file.rfind('/');
-  const std::string folder = slash == std::string::npos ? "."
-                             : slash == 0               ? "/"
-                                                        : file.substr(0, slash);
-  SMD_TRY(const Bytes text, storage::read_all(*storage::local_storage(folder),
-                                              std::string_view(file).substr(slash + 1)));
-  SMD_TRY(const Json json, parse_json(as_text(text), file));
+  SMD_TRY(const Json json, read_json(file));
   SMD_TRY(ParsedHookConfig parsed,
           parse_hook_config(json, {.save_interval = options.default_save_interval}));
   for (const std::string& warning : parsed.warnings) options.log->warning(warning);
+  if (const Json* rules = json_member(json, "rules");
+      rules != nullptr && !rules->empty() && options.outputs.empty()) {
+    options.log->warning(fmt::format(
+        "The rules of the configuration are not evaluated, as this program has none: {}", file));
+  }
   options.config = std::move(parsed.config);
   return create(std::move(options));
 }
@@ -164,6 +174,8 @@ Status Hook::initialize() {
   }
   if (config.reduction_config) plan_options_.reduction_config = *config.reduction_config;
   plan_options_.shows_histograms = config.tensorboard_dir.has_value();
+  SMD_RETURN_IF_ERROR(give_patterns(options_.wishes, *collections_));
+  plan_options_.wishes = std::move(options_.wishes);
   if (config.max_overhead) {
     budget_.emplace(
         BudgetOptions{.max_overhead = *config.max_overhead, .max_interval = config.max_interval});
@@ -180,6 +192,29 @@ Status Hook::initialize() {
   }
   observes_ = recorder_ || config.first_bad_tensor;
   return restore();
+}
+
+Status Hook::save_more(std::span<const std::string> collections, int64_t steps) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_recording() || !plan_) return {};
+  const Mode mode = step_clock_.mode();
+  const Step first = step_clock_.mode_step(mode) + 1;
+  SMD_TRY(const SaveConfig window, next_steps(mode, first, steps));
+  for (const std::string& name : collections) {
+    const auto found = collections_->get(name);
+    if (!found.ok()) return Error{ErrorCode::invalid_argument, found.error().message};
+  }
+  // Windows that are over.
+  std::erase_if(plan_options_.wishes, [&](const SaveWish& wish) {
+    return wish.save_config && std::ranges::none_of(kModes, [&](Mode m) {
+             return wish.save_config->next_save(m, step_clock_.mode_step(m) + 1).has_value();
+           });
+  });
+  for (const std::string& name : collections) {
+    plan_options_.wishes.push_back({.collection = name, .save_config = window, .raw = true});
+  }
+  planned_revision_ = ~uint64_t{0};  // the next step makes a new plan
+  return {};
 }
 
 void Hook::resolve_tensorboard_dir() {
@@ -306,11 +341,27 @@ std::vector<std::unique_ptr<Output>> Hook::make_outputs() {
         metrics_file({.folder = options_.environment.metrics_directory(), .pid = ::getpid()}));
   }
   if (options_.feed) outputs.push_back(feed_output(options_.feed, worker_.name));
+  const std::string& dir = options_.config.out_dir;
+  const size_t last = dir.find_last_not_of('/');
+  const std::string named = last == std::string::npos ? dir : dir.substr(0, last + 1);
+  const OutputPlace place{
+      .run = named.substr(named.rfind('/') + 1), .worker = worker_.name, .storage = storage_};
+  for (const OutputMaker& make : options_.outputs) {
+    auto made = make(place);
+    if (made.ok()) {
+      outputs.push_back(std::move(*made));
+      tells_membership_ = true;
+    } else {
+      warn_of_output(made.error());
+    }
+  }
   return outputs;
 }
 
 Status Hook::prepare() {
   if (!started_) SMD_RETURN_IF_ERROR(start());
+  settle(plan_options_.wishes, *collections_, plan_options_.save_config,
+         options_.config.save_config.has_value());
   std::vector<std::string> warnings;
   const bool first = !plan_.has_value();
   if (budget_) find_stretched_collections();
@@ -450,6 +501,7 @@ void Hook::finish_wanted_step() {
     open_step();
     scalars_.drain([&](const ScalarBoard::Scalar& scalar) {
       if (!writer_) return;
+      tell_membership(scalar.name);
       const TensorView view{
           .data = scalar.value.bits.data(), .dtype = scalar.value.dtype, .shape = kOne};
       writer_->tensor(scalar.name, view, scalar.wall_secs);
@@ -662,6 +714,7 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
     warn_once(fmt::format("Dry run: '{}' would be saved.", name));
     return {};
   }
+  tell_membership(name);
   const double now = options_.clock->unix_secs();
   const bool has_elements = tensor.size() > 0;
   ++counted_.tensors;
@@ -788,6 +841,7 @@ Status Hook::save_reductions(std::string_view name,
   if (recorder_) recorder_->add(name, now, kept);
   if (bad_.is_looking()) bad_.see(step(), name, values);
   if (stored_.empty() || !writer_) return {};
+  tell_membership(name);
   if (remembers_saved()) recent_.add(name, now, stored_);
   open_step();
   ++counted_.tensors;
@@ -801,6 +855,7 @@ Status Hook::save_shape(std::string_view name, std::span<const int64_t> shape) {
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(element_count(shape));
   if (!saving_ || !is_recording() || !plan_->wanted(name).shape || !writer_) return {};
+  tell_membership(name);
   open_step();
   writer_->shape(name, name, shape);
   return {};
@@ -821,9 +876,30 @@ void Hook::emit_histogram(std::string_view name, std::string_view collection, do
                       .histogram = view_of(reduced_.histogram)});
 }
 
+void Hook::tell_membership(std::string_view name) {
+  if (!tells_membership_) return;
+  if (told_revision_ != collections_->revision()) {
+    told_.clear();
+    told_revision_ = collections_->revision();
+  }
+  if (told_.contains(name)) return;
+  std::vector<std::string_view> held_by;
+  for (const auto& collection : collections_->collections()) {
+    if (collection->holds(name)) held_by.push_back(collection->name());
+  }
+  open_step();
+  writer_->membership({.tensor = name, .collections = held_by});
+  told_.emplace(name);
+}
+
 bool Hook::wants_tensor(std::span<const std::string> collections) {
   if (!is_recording() || closed_ || !plan_ || !step_clock_.started() || step_ended_) return false;
-  if (saving_) return true;
+  return saving_ || user_wants_tensor(collections);
+}
+
+// Without wishes.
+bool Hook::user_wants_tensor(std::span<const std::string> collections) {
+  if (saving_ && plan_->any_due()) return true;
   for (const std::string& name : collections) {
     const auto collection = collections_->find(name);
     const SaveConfig& config = collection && collection->save_config() ? *collection->save_config()
@@ -835,6 +911,7 @@ bool Hook::wants_tensor(std::span<const std::string> collections) {
 
 Result<Action> Hook::custom_action(std::string_view name,
                                    std::span<const std::string> collections) {
+  const bool by_user = user_wants_tensor(collections);
   bool changed = false;
   for (const std::string& target : collections) {
     SMD_TRY(const auto collection, collections_->create(target));
@@ -851,8 +928,9 @@ Result<Action> Hook::custom_action(std::string_view name,
     if (!step_trigger_.empty()) plan_->trigger(step().mode, step_trigger_);
     saving_ = was_saving || plan_->any_active();
   }
-  Action action = saving_ ? plan_->wanted(name) : Action{};
+  Action action = saving_ ? plan_->due(name) : Action{};
   for (const std::string& target : collections) {
+    if (!by_user) break;
     const Action* own = plan_->wanted_by(target);
     if (own != nullptr) {
       action.merge(*own);
@@ -860,6 +938,7 @@ Result<Action> Hook::custom_action(std::string_view name,
       action.raw = true;  // `scalars` only lists names
     }
   }
+  if (saving_ && !action.raw) action.merge(plan_->wished(name));
   return action;
 }
 
@@ -900,6 +979,7 @@ Status Hook::save_strings(std::string_view name, std::span<const std::string_vie
   if (!is_recording() || !wants_tensor(collections)) return {};
   SMD_TRY(const Action action, custom_action(name, collections));
   if (!writer_ || action.empty()) return {};
+  tell_membership(name);
   if (action.shape) {
     open_step();
     writer_->shape(name, name, shape);

@@ -22,6 +22,7 @@
 
 #include "smd/base/clock.h"
 #include "smd/base/fork_guard.h"
+#include "smd/base/json_fwd.h"
 #include "smd/base/log.h"
 #include "smd/base/result.h"
 #include "smd/collection/builtin.h"
@@ -39,6 +40,7 @@
 #include "smd/hook/kind.h"
 #include "smd/hook/resume_state.h"
 #include "smd/hook/save_plan.h"
+#include "smd/hook/save_wish.h"
 #include "smd/hook/scalar_board.h"
 #include "smd/hook/step_clock.h"
 #include "smd/hook/stride_notice.h"
@@ -59,6 +61,14 @@ struct Worker {
   int count = 1;
 };
 
+// What an output beside the run may want to know of it.
+struct OutputPlace {
+  std::string run;     // what people call it: the last part of out_dir
+  std::string worker;  // who writes
+  std::shared_ptr<storage::Storage> storage;
+};
+using OutputMaker = std::function<Result<std::unique_ptr<Output>>(const OutputPlace& place)>;
+
 struct HookOptions {
   HookConfig config;
   // Of the framework that the hook serves.
@@ -78,6 +88,10 @@ struct HookOptions {
   storage::S3Options s3{.deadline = std::chrono::seconds(5)};
   // Gets the numbers of each saved step; ended when the hook closes.
   std::shared_ptr<NumberFeed> feed;
+  // Further outputs, made when recording starts. They are told the collections of each tensor.
+  std::vector<OutputMaker> outputs;
+  // Saved besides what the configuration says.
+  std::vector<SaveWish> wishes;
   // Empty: a new set. What it holds already stays as it is; built-in collections are added.
   std::shared_ptr<CollectionSet> collections;
 };
@@ -91,6 +105,8 @@ class Hook final {
  public:
   // invalid_argument: a wrong configuration. closed: the directory holds a finished job.
   static Result<std::unique_ptr<Hook>> create(HookOptions options);
+  // What from_json() reads.
+  static Result<Json> read_json(const std::string& path);
   // From a JSON file: the given one, else what the environment names. `options.config` is replaced.
   static Result<std::unique_ptr<Hook>> from_json(std::optional<std::string> path = {},
                                                  HookOptions options = {});
@@ -165,6 +181,10 @@ class Hook final {
   // Saved at every step. Before the first step: with the first step. The last value of a step wins.
   Status save_scalar(std::string_view name, const Number& value, const ScalarOptions& options = {});
   Status save_scalar(std::string_view name, double value, const ScalarOptions& options = {});
+
+  // Saves the values of these collections at the next `steps` steps of the present mode, too.
+  // invalid_argument: there is no such collection.
+  Status save_more(std::span<const std::string> collections, int64_t steps);
 
   // Writes the collections file now, before the first step is saved or after it has changed.
   Status write_collections();
@@ -268,6 +288,9 @@ class Hook final {
   void emit_histogram(std::string_view name, std::string_view collection, double wall_secs);
   Status reduce_into_step(std::string_view name, const TensorView& tensor, const Action& action);
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
+  // Before anything of a tensor is handed over.
+  void tell_membership(std::string_view name);
+  bool user_wants_tensor(std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);
 
   HookOptions options_;
@@ -342,6 +365,10 @@ class Hook final {
   // Whether a watched tensor held a NaN when it was last seen.
   std::array<std::map<std::string, bool, std::less<>>, kModes.size()> nan_before_;
   std::set<std::string> warned_;
+  // Names whose collections the outputs know, as of a revision.
+  std::set<std::string, std::less<>> told_;
+  uint64_t told_revision_ = 0;
+  bool tells_membership_ = false;
 };
 
 }  // namespace smd

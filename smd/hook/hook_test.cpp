@@ -776,6 +776,12 @@ TEST_F(HookTest, comes_from_a_json_file) {
   EXPECT_THAT(names(3), ElementsAre("x"));
   EXPECT_THAT(names(2), ElementsAre("smdebug/reductions/l2/weight"));
   EXPECT_THAT(log->lines, Contains(HasSubstr("nonsense")));
+  EXPECT_THAT(log->lines, Not(Contains(HasSubstr("rules"))));
+  std::ofstream(path) << R"({"rules": ["VanishingGradient"]})";
+  HookOptions other = options();
+  other.storage = storage::memory_storage();
+  EXPECT_TRUE(Hook::from_json(path, std::move(other)).ok());
+  EXPECT_THAT(log->lines, Contains(HasSubstr("rules of the configuration are not evaluated")));
   EXPECT_EQ(Hook::from_json("/no/such/file.json", options()).error().code, ErrorCode::not_found);
   std::filesystem::remove(path);
 }

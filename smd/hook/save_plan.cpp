@@ -107,9 +107,11 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
                              .stretches = stretches});
     taking_part.push_back(collection);
   }
+  plan.add_wishes(collections, options, taking_part);
   plan.matcher_ = std::make_unique<Matcher>(std::move(taking_part));
   plan.generation_ = plan.matcher_->generation();
   for (uint32_t i = 0; i < plan.entries_.size(); ++i) {
+    if (plan.entries_[i].wish) continue;
     for (Mode mode : kModes) {
       const SaveConfigMode* config = plan.entries_[i].save.mode(mode);
       for (const std::string& name : config->when_nan) {
@@ -120,6 +122,26 @@ Result<SavePlan> SavePlan::build(const CollectionSet& collections, const SavePla
   plan.deactivate();
   plan.observe(Mode::global);
   return plan;
+}
+
+void SavePlan::add_wishes(const CollectionSet& collections, const SavePlanOptions& options,
+                          std::vector<std::shared_ptr<Collection>>& taking_part) {
+  for (const SaveWish& wish : options.wishes) {
+    auto collection = collections.find(wish.collection);
+    if (!collection || !wish.save_config) continue;
+    const std::string& name = collection->name();
+    // Reductions of single numbers would be larger than these.
+    const bool raw =
+        wish.raw || is_scalar_collection(name) || contains(options.raw_only_collections, name);
+    entries_.push_back({.collection = collection,
+                        .save = *wish.save_config,
+                        .action = {.raw = raw,
+                                   .histogram_of = {},
+                                   .reductions = raw ? ReductionSet{} : wish.reductions},
+                        .training_only = is_training_collection(name),
+                        .wish = true});
+    taking_part.push_back(std::move(collection));
+  }
 }
 
 void SavePlan::set_stride(int64_t stride, int64_t max_interval) {
@@ -187,7 +209,11 @@ void SavePlan::deactivate() { select(Active(entries_.size(), 0)); }
 
 void SavePlan::select(Active active) {
   active_ = std::move(active);
-  active_count_ = static_cast<size_t>(std::count(active_.begin(), active_.end(), 1));
+  active_count_ = due_count_ = 0;
+  for (size_t i = 0; i < active_.size(); ++i) {
+    active_count_ += active_[i];
+    due_count_ += entries_[i].wish ? 0 : active_[i];
+  }
   row_ = row_of(active_);
 }
 
@@ -220,13 +246,16 @@ void Action::merge(const Action& other) {
   reductions.merge(other.reductions);
 }
 
-const Action& SavePlan::wanted(std::string_view name) { return answer(row_, active_, name); }
+const Action& SavePlan::wanted(std::string_view name) { return answer(row_, active_, name).wanted; }
+const Action& SavePlan::due(std::string_view name) { return answer(row_, active_, name).due; }
+const Action& SavePlan::wished(std::string_view name) { return answer(row_, active_, name).wished; }
 
 const Action& SavePlan::observed(std::string_view name) {
-  return answer(observed_row_, observed_, name);
+  return answer(observed_row_, observed_, name).wanted;
 }
 
-const Action& SavePlan::answer(size_t row_index, const Active& active, std::string_view name) {
+const SavePlan::Answer& SavePlan::answer(size_t row_index, const Active& active,
+                                         std::string_view name) {
   const NameMatch& match = matcher_->match(name);
   if (matcher_->generation() != generation_) {
     for (auto& row : answers_) row.clear();
@@ -239,16 +268,18 @@ const Action& SavePlan::answer(size_t row_index, const Active& active, std::stri
     answer.emplace();
     for (uint32_t index : match.collections) {
       if (active[index] == 0) continue;
-      const Action& action = entries_[index].action;
-      answer->merge(action);
+      const Entry& entry = entries_[index];
+      (entry.wish ? answer->wished : answer->due).merge(entry.action);
     }
+    answer->wanted = answer->due;
+    if (!answer->due.raw) answer->wanted.merge(answer->wished);
   }
   return *answer;
 }
 
 const Action* SavePlan::wanted_by(std::string_view collection) const {
   for (const Entry& entry : entries_) {
-    if (entry.collection->name() == collection) return &entry.action;
+    if (!entry.wish && entry.collection->name() == collection) return &entry.action;
   }
   return nullptr;
 }

@@ -17,6 +17,7 @@
 #include "smd/collection/matcher.h"
 #include "smd/config/reduction_config.h"
 #include "smd/config/save_config.h"
+#include "smd/hook/save_wish.h"
 
 namespace smd {
 
@@ -29,6 +30,7 @@ struct SavePlanOptions {
   bool shows_histograms = false;                 // somebody looks at them
   SaveConfig save_config;
   ReductionConfig reduction_config = ReductionConfig::raw_only();
+  std::vector<SaveWish> wishes;  // those without a save_config have no part
   // Collections whose intervals may become longer, see set_stride(); nothing for others.
   std::vector<std::string> stretched_collections;
   // Instead of save_config for those, if nobody said how often to save.
@@ -68,10 +70,16 @@ class SavePlan final {
   void activate(Mode mode, Step mode_step);
   void deactivate();
   bool any_active() const { return active_count_ > 0; }
+  // The same without wishes.
+  bool any_due() const { return due_count_ > 0; }
   bool is_active(std::string_view collection) const;
 
   // What the active collections that hold `name` want of it.
   const Action& wanted(std::string_view name);
+  // The part of it that the user configured, and the wishes, which count where the user does not
+  // save the value.
+  const Action& due(std::string_view name);
+  const Action& wished(std::string_view name);
   // What all collections that take part in the mode given to observe() want of it, due or not.
   const Action& observed(std::string_view name);
   void observe(Mode mode);
@@ -98,14 +106,22 @@ class SavePlan final {
     bool custom = false;         // never active: for what save_tensor puts into it only
     bool training_only = false;  // not in EVAL and PREDICT
     bool stretches = false;      // see set_stride()
+    bool wish = false;
+  };
+  struct Answer {
+    Action wanted;
+    Action due;
+    Action wished;
   };
   using Active = std::vector<uint8_t>;  // one flag per entry
 
   bool applies(const Entry& entry, Mode mode) const;
   void select(Active active);
+  void add_wishes(const CollectionSet& collections, const SavePlanOptions& options,
+                  std::vector<std::shared_ptr<Collection>>& taking_part);
   // The row of answers for a set of entries.
   size_t row_of(const Active& active);
-  const Action& answer(size_t row_index, const Active& active, std::string_view name);
+  const Answer& answer(size_t row_index, const Active& active, std::string_view name);
 
   std::vector<Entry> entries_;
   std::unique_ptr<Matcher> matcher_;
@@ -113,9 +129,10 @@ class SavePlan final {
 
   Active active_;
   size_t active_count_ = 0;
+  size_t due_count_ = 0;
   // Answers of wanted(): one row per distinct set of active entries, one column per distinct match.
   std::map<Active, size_t> rows_;
-  std::vector<std::vector<std::optional<Action>>> answers_;
+  std::vector<std::vector<std::optional<Answer>>> answers_;
   size_t row_ = 0;
   Active observed_;
   size_t observed_row_ = 0;

@@ -90,4 +90,14 @@ void narrow(DType dtype, std::span<const float> in, std::span<std::byte> out) {
   }
 }
 
+float half_to_float(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
+  const uint32_t rest = half & 0x7fffu;
+  constexpr uint32_t kHalfInfinity = 0x7c00;
+  if (rest >= kHalfInfinity) return std::bit_cast<float>(sign | 0x7f800000u | rest << 13);
+  // Scaling by a power of two moves the exponent, of subnormal numbers too.
+  const float scaled = std::bit_cast<float>(rest << 13) * 0x1p112f;
+  return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(scaled));
+}
+
 }  // namespace smd

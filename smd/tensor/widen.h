@@ -1,8 +1,9 @@
 #pragma once
 
-// bfloat16 and float8 as float32 and back, bit by bit: widening loses nothing, not even the payload
-// of a NaN, so narrowing restores the very bits. Pure functions.
+// Small floats as float32, bfloat16 and float8 also back, bit by bit: widening loses nothing, not
+// even the payload of a NaN, so narrowing restores the very bits. Pure functions.
 
+#include <cstdint>
 #include <span>
 
 #include "smd/base/bytes.h"
@@ -16,5 +17,8 @@ void widen(DType dtype, ByteSpan in, std::span<float> out);
 
 // The inverse, exact for what widen() made; other values are rounded towards zero.
 void narrow(DType dtype, std::span<const float> in, std::span<std::byte> out);
+
+// float16 as float32, exactly.
+float half_to_float(uint16_t half);
 
 }  // namespace smd

@@ -80,6 +80,9 @@ struct HistogramData {
 struct TextData {
   SavedText text;
 };
+struct MembershipData {
+  SavedMembership membership;
+};
 struct EndStep {};
 struct PutFile {
   std::string_view path;
@@ -89,8 +92,9 @@ struct EndJob {
   JobEnd end;
 };
 
-using Command = std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData,
-                             ScalarData, HistogramData, TextData, EndStep, PutFile, EndJob>;
+using Command =
+    std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData, ScalarData,
+                 HistogramData, TextData, MembershipData, EndStep, PutFile, EndJob>;
 
 class Batch final {
  public:

@@ -53,6 +53,24 @@ struct Writer::Shared {
     std::lock_guard lock(mutex);
     if (!output_error) output_error = std::move(status.error());
   }
+  // Of the sink and the outputs, the earliest. Writer thread only, as tick().
+  std::optional<std::chrono::steady_clock::time_point> due() const {
+    auto first = sink->due();
+    for (const auto& output : outputs) {
+      const auto own = output->due();
+      if (own && (!first || *own < *first)) first = own;
+    }
+    return first;
+  }
+  void tick() {
+    const auto now = std::chrono::steady_clock::now();
+    if (const auto own = sink->due(); own && *own <= now) {
+      if (Status status = sink->tick(); !status.ok()) report(std::move(status.error()));
+    }
+    for (const auto& output : outputs) {
+      if (const auto own = output->due(); own && *own <= now) report_output(output->tick());
+    }
+  }
   void lose_step() {
     std::lock_guard lock(mutex);
     ++lost_steps;
@@ -123,11 +141,62 @@ class Executor final {
     if (auto* c = std::get_if<TextData>(&command)) {
       return tell([&](Output& output) { return output.text(step_, c->text); });
     }
+    if (auto* c = std::get_if<MembershipData>(&command)) {
+      return tell([&](Output& output) { return output.membership(step_, c->membership); });
+    }
     if (auto* c = std::get_if<ReductionData>(&command)) {
       const SavedReductions saved{c->tensor, c->wall_secs, c->values};
       tell([&](Output& output) { return output.reductions(step_, saved); });
     }
+    if (auto* c = std::get_if<ShapeData>(&command)) {
+      const SavedShape saved{c->tensor, c->shape};
+      tell([&](Output& output) { return output.shape(step_, saved); });
+    }
+    if (auto* c = std::get_if<StringData>(&command)) {
+      const SavedStrings saved{c->head.name, c->head.shape, c->head.wall_secs, c->strings};
+      tell([&](Output& output) { return output.strings(step_, saved); });
+    }
+    if (auto* c = std::get_if<TensorData>(&command)) begin_tensor(shared, *c);
+    if (auto* c = std::get_if<MoreData>(&command)) more_tensor(shared, c->elements);
     return false;
+  }
+
+  // A tensor comes whole, or in parts, which are put together for those who want it.
+  template <typename Shared>
+  void begin_tensor(Shared& shared, const TensorData& data) {
+    partial_.clear();
+    wanting_.clear();
+    for (const auto& output : shared.outputs) {
+      if (output->wants_tensor(data.head.name)) wanting_.push_back(output.get());
+    }
+    if (wanting_.empty()) return;
+    const auto count = element_count(data.head.shape);
+    whole_bytes_ = count.ok() ? static_cast<size_t>(*count) * size_of(data.head.dtype) : 0;
+    if (data.elements.size() >= whole_bytes_) return tell_tensor(shared, data.head, data.elements);
+    // What the head points to lives in the batch of the first part.
+    name_ = data.head.name;
+    shape_.assign(data.head.shape.begin(), data.head.shape.end());
+    head_ = data.head;
+    head_.name = name_;
+    head_.shape = shape_;
+    partial_.reserve(whole_bytes_);
+    partial_.insert(partial_.end(), data.elements.begin(), data.elements.end());
+  }
+
+  template <typename Shared>
+  void more_tensor(Shared& shared, ByteSpan elements) {
+    if (wanting_.empty()) return;
+    partial_.insert(partial_.end(), elements.begin(), elements.end());
+    if (partial_.size() < whole_bytes_) return;
+    tell_tensor(shared, head_, partial_);
+    partial_ = {};
+  }
+
+  template <typename Shared>
+  void tell_tensor(Shared& shared, const format::TensorHead& head, ByteSpan elements) {
+    const SavedTensor saved{head.name, head.dtype, head.shape, head.wall_secs, elements};
+    for (Output* output : wanting_) shared.report_output(output->tensor(step_, saved));
+    wanting_.clear();
   }
 
   // What is no part of a step; nullopt: it is.
@@ -160,6 +229,13 @@ class Executor final {
   }
 
   StepInfo step_;
+  // Of a tensor that comes in parts.
+  std::vector<Output*> wanting_;
+  format::TensorHead head_;
+  std::string name_;
+  std::vector<int64_t> shape_;
+  size_t whole_bytes_ = 0;
+  Bytes partial_;
   bool open_ = false;
   bool broken_ = false;
 };
@@ -185,10 +261,8 @@ void Writer::run(std::shared_ptr<Shared> shared) {
   (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &priority);
   Executor executor;
   while (true) {
-    if (const auto due = shared->sink->due(); due && !shared->queue.wait_until(*due)) {
-      if (Status status = shared->sink->tick(); !status.ok()) {
-        shared->report(std::move(status.error()));
-      }
+    if (const auto due = shared->due(); due && !shared->queue.wait_until(*due)) {
+      shared->tick();
       continue;
     }
     auto item = shared->queue.pop();
@@ -337,6 +411,16 @@ void Writer::text(const SavedText& text) {
   copy.name = batch_.copy(text.name);
   copy.markdown = batch_.copy(text.markdown);
   batch_.add(TextData{copy});
+}
+
+void Writer::membership(const SavedMembership& membership) {
+  if (dropping_ || !has_outputs_) return;
+  std::vector<std::string_view> copies;
+  copies.reserve(membership.collections.size());
+  for (std::string_view name : membership.collections) copies.push_back(batch_.copy(name));
+  batch_.add(
+      MembershipData{{.tensor = batch_.copy(membership.tensor),
+                      .collections = batch_.copy(std::span<const std::string_view>(copies))}});
 }
 
 void Writer::end_step() {

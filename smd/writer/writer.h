@@ -50,6 +50,7 @@ class Writer final {
   void scalar(const SavedScalar& scalar);
   void histogram(const SavedHistogram& histogram);
   void text(const SavedText& text);
+  void membership(const SavedMembership& membership);
   bool has_outputs() const { return has_outputs_; }
   // Hands the step over; it becomes visible when the writer thread has published it.
   void end_step();

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <latch>
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -70,6 +72,8 @@ class ProbeOutput final : public Output {
  public:
   struct Seen {
     std::vector<std::string> lines;  // writer thread until the writer is closed
+    bool wants_tensors = false;
+    std::map<std::string, Bytes> tensors;
     bool fails = false;
     std::thread::id thread;
   };
@@ -77,6 +81,21 @@ class ProbeOutput final : public Output {
   Status scalar(const StepInfo& step, const SavedScalar& scalar) override {
     seen_->thread = std::this_thread::get_id();
     seen_->lines.push_back(std::to_string(step.step) + " " + std::string(scalar.name));
+    return {};
+  }
+  bool wants_tensor(std::string_view name) override {
+    return seen_->wants_tensors && name != "unwanted";
+  }
+  Status tensor(const StepInfo& step, const SavedTensor& tensor) override {
+    seen_->lines.push_back(std::to_string(step.step) + " " + std::string(tensor.name));
+    seen_->tensors[std::string(tensor.name)] =
+        Bytes(tensor.elements.begin(), tensor.elements.end());
+    return {};
+  }
+  Status membership(const StepInfo&, const SavedMembership& saved) override {
+    for (std::string_view name : saved.collections) {
+      seen_->lines.push_back(std::string(saved.tensor) + " in " + std::string(name));
+    }
     return {};
   }
   Status end_step() override {
@@ -110,6 +129,29 @@ class WriterTest : public testing::Test {
     return Writer(std::make_unique<ProbeSink>(probe), options);
   }
 };
+
+TEST_F(WriterTest, outputs_get_the_tensors_that_they_want_whole) {
+  const auto seen = std::make_shared<ProbeOutput::Seen>();
+  seen->wants_tensors = true;
+  std::vector<std::unique_ptr<Output>> outputs;
+  outputs.push_back(std::make_unique<ProbeOutput>(seen));
+  Writer writer(std::make_unique<ProbeSink>(probe), {}, std::move(outputs));
+  const Floats big(3'000'001);
+  const Floats small(3);
+  writer.begin_step(step_info(4));
+  writer.membership({.tensor = "big", .collections = std::array<std::string_view, 2>{"a", "b"}});
+  writer.tensor("big", big.view(), 0);
+  writer.tensor("unwanted", big.view(), 0);
+  writer.tensor("small", small.view(), 0);
+  writer.tensor("owned", own(std::vector<float>(big.values), DType::float32, big.shape), 0);
+  writer.end_step();
+  ASSERT_TRUE(writer.close().ok());
+  EXPECT_EQ(seen->lines, (std::vector<std::string>{"big in a", "big in b", "4 big", "4 small",
+                                                   "4 owned", "end", "close"}));
+  EXPECT_EQ(as_text(seen->tensors["big"]), as_text(std::as_bytes(std::span(big.values))));
+  EXPECT_EQ(as_text(seen->tensors["owned"]), as_text(std::as_bytes(std::span(big.values))));
+  EXPECT_EQ(as_text(seen->tensors["small"]), as_text(std::as_bytes(std::span(small.values))));
+}
 
 TEST_F(WriterTest, large_and_small_tensors_arrive_whole) {
   auto storage = storage::memory_storage();

@@ -54,6 +54,11 @@ def test_a_planted_violation_is_found(tmp_path, path, line, message):
     assert message in problems[0]
 
 
+def test_public_names_of_rules_may_name_a_framework(tmp_path):
+    assert not plant(tmp_path, "smd/rules/x.cpp", "extern const RuleKind create_xgboost_report;\n")
+    assert plant(tmp_path, "smd/rules/x.cpp", "// xgboost_report is of XGBoost\n")
+
+
 def test_the_build_must_use_what_the_table_says(tmp_path):
     (tmp_path / "smd").mkdir()
     (tmp_path / "CMakeLists.txt").write_text(

@@ -98,6 +98,29 @@ def test_exporters_page_names_every_setting_and_member():
     assert missing_from(page, set(opentelemetry._GAUGES)) == set()
 
 
+def test_rules_page_names_every_member_action_and_option():
+    from smdebug import rules, run_control
+    from smdebug.rules import action, evaluation
+    from smdebug.rules.action import action as described
+    from smdebug.rules.hit import SEVERITIES, Hit
+    from smdebug.rules.rule import Rule
+
+    page = "rules.md"
+    assert missing_from(page, set(rules.__all__) | set(action.__all__) - {"Actions"}) == set()
+    for made in described._LOCAL.values():
+        arguments = set(inspect.signature(made.__init__).parameters) - {"self", "options"}
+        assert missing_from(page, arguments | set(described._OPTIONS)) == set()
+    assert missing_from(page, set(described._LOCAL) | set(SEVERITIES)) == set()
+    functions = (rules.invoke_rule, rules.run_rules, rules.create_rule, rules.RequiredTensors.add)
+    for function in functions:
+        assert missing_from(page, set(inspect.signature(function).parameters) - {"self"}) == set()
+    fields = {*Hit.__dataclass_fields__, *evaluation.Outcome.__dataclass_fields__}
+    fields |= set(run_control.RunRecord.__dataclass_fields__) | set(run_control.REQUESTS)
+    assert missing_from(page, fields) == set()
+    members = public(Rule) | public(rules.RequiredTensors) | public(Hit) - {"parameters"}
+    assert missing_from(page, members) == set()
+
+
 def test_errors_page_names_every_exception():
     classes = {
         name

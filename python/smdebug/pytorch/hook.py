@@ -23,7 +23,7 @@ from smdebug.pytorch.names import ModuleNames, Root
 from smdebug.pytorch.optimizer import OptimizerWatch
 from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.tensors import SPARSE_DENSE_LIMIT, tensors_in
-from smdebug.pytorch.worker import find_worker, out_dir_of_attempt
+from smdebug.pytorch.worker import find_worker, out_dir_of_attempt, rank_and_size
 
 STEP_ON = ("forward", "optimizer")
 GRADIENT_SOURCES = ("backward", "optimizer")
@@ -128,6 +128,9 @@ class Hook(BaseHook):
     def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
         # Not a method: the core must not keep the hook alive.
         return super()._plumbing(manager) | {"identify": find_worker}
+
+    def _rank_and_size(self) -> tuple[int, int]:
+        return rank_and_size()
 
     @property
     def collection_manager(self) -> PlainCollectionManager:
@@ -342,6 +345,7 @@ class Hook(BaseHook):
             or self._step_on == "optimizer"
             or self._early
             or self._capture.is_attached
+            or (self._rule_watch is not None and self._rule_watch.requests)
         )
         for root in self._capture.roots:
             root.begins_step.fast = fast and root is self._capture.roots[0]
@@ -354,6 +358,9 @@ class Hook(BaseHook):
     @compiled_modules.setter
     def compiled_modules(self, compiled_modules: bool) -> None:
         self._capture.compiled_modules = compiled_modules
+
+    def _has_request(self) -> None:
+        self._arm()
 
     @property
     def auto_mode(self) -> bool:

@@ -8,8 +8,10 @@
 #include "smd/cli/chart.h"
 #include "smd/cli/command.h"
 #include "smd/cli/json_output.h"
+#include "smd/cli/output_file.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
+#include "smd/cli/svg_chart.h"
 #include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
 
@@ -54,6 +56,12 @@ class Plot final : public Invocation {
         ->check(CLI::Range(3, 1000));
     options.add_flag("--log", log_, "logarithmic scale");
     options.add_flag("--ascii", ascii_, "use no characters beyond ASCII");
+    options.add_option("--svg", svg_, "write a picture to this file instead")->type_name("FILE");
+    options.add_option("--title", title_, "of the picture; the names of the tensors")
+        ->type_name("TEXT");
+    options.add_option("--threshold", threshold_, "draw a horizontal line into the picture")
+        ->type_name("NUMBER");
+    options.add_option("--mark", mark_, "draw a vertical line into the picture")->type_name("STEP");
   }
 
   Result<ExitCode> run(const Context& context) override {
@@ -76,9 +84,10 @@ class Plot final : public Invocation {
       if (one.numbers.steps.empty()) return nothing(*snapshot, tensor, one, mode);
       plotted.push_back(std::move(one));
     }
+    if (!svg_.empty()) SMD_RETURN_IF_ERROR(write_output_file(svg_, picture(mode, plotted)));
     if (context.json) {
       write_json(context.terminal.out, json_of(*trial, mode, plotted));
-    } else {
+    } else if (svg_.empty()) {
       print(context.terminal, mode, plotted);
     }
     return ExitCode::well;
@@ -128,7 +137,7 @@ class Plot final : public Invocation {
     return {{"run", trial.name()}, {"mode", name_of(mode)}, {"series", std::move(list)}};
   }
 
-  void print(const Terminal& terminal, Mode mode, const std::vector<Plotted>& plotted) const {
+  static std::vector<Series> series_of(const std::vector<Plotted>& plotted) {
     std::vector<Series> series;
     for (const Plotted& one : plotted) {
       Series drawn{.name = one.label()};
@@ -137,6 +146,28 @@ class Plot final : public Invocation {
       }
       series.push_back(std::move(drawn));
     }
+    return series;
+  }
+
+  static std::string axis_label(Mode mode) {
+    return mode == Mode::global ? "step" : fmt::format("{} step", std::string(name_of(mode)));
+  }
+
+  std::string picture(Mode mode, const std::vector<Plotted>& plotted) const {
+    std::string title = title_;
+    for (const Plotted& one : plotted) {
+      if (title_.empty()) title += (title.empty() ? "" : ", ") + one.label();
+    }
+    return draw_svg(series_of(plotted), {.title = title,
+                                         .x_label = axis_label(mode),
+                                         .threshold = threshold_,
+                                         .mark = mark_,
+                                         .mark_label = mark_ ? fmt::format("step {}", *mark_) : "",
+                                         .log = log_});
+  }
+
+  void print(const Terminal& terminal, Mode mode, const std::vector<Plotted>& plotted) const {
+    const std::vector<Series> series = series_of(plotted);
     if (plotted.size() == 1) {
       const smd::Series& numbers = plotted[0].numbers;
       terminal.out << terminal.paint(Style::strong, printable(plotted[0].label()))
@@ -148,9 +179,7 @@ class Plot final : public Invocation {
                                .ascii = ascii_,
                                .color = terminal.color,
                                .log = log_,
-                               .x_label = mode == Mode::global
-                                              ? "step"
-                                              : fmt::format("{} step", std::string(name_of(mode)))};
+                               .x_label = axis_label(mode)};
     terminal.out << draw_chart(series, options);
     for (const Plotted& one : plotted) note_special(terminal, one);
   }
@@ -185,12 +214,17 @@ class Plot final : public Invocation {
   int height_ = 12;
   bool log_ = false;
   bool ascii_ = false;
+  std::string svg_;
+  std::string title_;
+  std::optional<double> threshold_;
+  std::optional<Step> mark_;
 };
 
 constexpr Example kExamples[] = {
     {"plot runs/first loss", "one curve"},
     {"plot runs/first loss accuracy --mode eval", "two curves over the steps of a mode"},
     {"plot runs/first fc/weight --reduction abs_max --log", "a reduction, on a logarithmic scale"},
+    {"plot runs/first loss --svg loss.svg", "a picture for a document"},
     {"plot --json runs/first loss", "the numbers for a program"},
 };
 
@@ -199,7 +233,7 @@ constexpr Example kExamples[] = {
 extern const Command plot;
 const Command plot = {
     .name = "plot",
-    .summary = "Draws numbers of a run over its steps in the terminal",
+    .summary = "Draws numbers of a run over its steps, in the terminal or as a picture",
     .details =
         "Tensors that are a single number are drawn as they are, of others the mean, unless "
         "--reduction says which. A reduction that was not stored is computed where the value was "

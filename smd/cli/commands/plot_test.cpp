@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <pugixml.hpp>
 
 #include "smd/cli/internal/program_test_case.h"
 #include "tests/support/planted_run.h"
@@ -89,6 +90,23 @@ TEST_F(PlotCommand, what_cannot_be_drawn_is_told) {
   EXPECT_EQ(run({"plot", root, "loss", "--width", "3"}), 2);
   EXPECT_EQ(run({"plot", root}), 2);
   EXPECT_EQ(out, "");
+}
+
+TEST_F(PlotCommand, a_picture_is_written_instead) {
+  const std::string path = folder + "/pictures/loss.svg";
+  EXPECT_EQ(run({"plot", root, "loss", "zero", "--svg", path, "--threshold", "2", "--mark", "1",
+                 "--title", "Two <curves>"}),
+            0)
+      << err;
+  EXPECT_EQ(out, "");
+  pugi::xml_document picture;
+  ASSERT_TRUE(picture.load_file(path.c_str()));
+  EXPECT_STREQ(picture.child("svg").child("title").text().get(), "Two <curves>");
+  EXPECT_TRUE(picture.select_node("//path[@class='curve s1']"));
+  EXPECT_TRUE(picture.select_node("//path[@class='threshold']"));
+  EXPECT_STREQ(picture.select_node("//text[@class='mark']").node().text().get(), "step 1");
+  EXPECT_EQ(run({"plot", root, "loss", "--svg", folder}), 2);
+  EXPECT_THAT(err, HasSubstr("as it is a directory"));
 }
 
 }  // namespace

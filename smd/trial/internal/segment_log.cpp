@@ -235,6 +235,18 @@ uint32_t SegmentLog::tensor_of(uint32_t name, Staging& staging) {
   return tensors_[name];
 }
 
+void SegmentLog::number_tensors(const format::PackedStep& step, Staging& staging) {
+  std::vector<uint32_t> ids;
+  for (const format::PackedRaw& raw : step.raws) ids.push_back(raw.tensor);
+  for (const format::PackedValue& value : schemas_.at(step.schema).values) {
+    ids.push_back(value.tensor);
+  }
+  for (const format::PackedShape& shape : step.shapes) ids.push_back(shape.tensor);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  for (const uint32_t id : ids) (void)entry_of(id, staging);
+}
+
 uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging) {
   key_.assign({step.schema, step.block_offset, step.raws.size()});
   for (const format::PackedRaw& raw : step.raws) {
@@ -250,6 +262,7 @@ uint32_t SegmentLog::layout_of(const format::PackedStep& step, Staging& staging)
   if (key_ == last_key_) return last_layout_;
   const auto [known, is_new] = layouts_.try_emplace(key_, 0);
   if (is_new) {
+    number_tensors(step, staging);
     std::vector<Layout::Entry> entries;
     std::vector<Layout::ShapeOf> shapes;
     const Schema& schema = schemas_.at(step.schema);

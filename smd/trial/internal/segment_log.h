@@ -69,6 +69,8 @@ class SegmentLog final {
   Status take_schema(const format::PackedSchema& schema);
   Status take_step(const format::PackedStep& step);
   uint32_t layout_of(const format::PackedStep& step, Staging& staging);
+  // Gives new names their numbers in the order in which the writer met them.
+  void number_tensors(const format::PackedStep& step, Staging& staging);
   // Tensor and slot of a name, which may be that of a reduction.
   Layout::Entry entry_of(uint32_t name, Staging& staging) const;
   // The same for names that are none: looked up once.

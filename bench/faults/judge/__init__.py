@@ -1,0 +1,1 @@
+"""How detectors are judged on the recorded runs: findings, baselines, scores, tables."""
