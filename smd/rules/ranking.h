@@ -36,12 +36,12 @@ std::span<const CauseRow> cause_table();
 // nullopt: the table does not know the rule, so that it explains nothing and nothing explains it.
 std::optional<CauseStage> cause_stage(std::string_view rule);
 
-// Whether `a` may be why `b` was found: it looks at an earlier stage, was met no later, and is no
-// less severe.
+// Whether `a` may be why `b` was found: it looks at an earlier stage, was met no later, is no less
+// severe, and no hint (RuleKind::is_hint_unasked).
 bool explains(const Finding& a, const Finding& b);
 
-// Causes before what they explain. Findings that do not explain each other stand by severity, then
-// those about tensors before those about the run or its outcome, then by the first step, then as
+// Causes before what they explain. Findings that do not explain each other stand by severity, hints
+// last, then those about tensors before those about the run or its outcome, then by the first step, then as
 // in the table, then by name. Sets Finding::explained_by to the first one that explains it.
 void rank(std::vector<Finding>& findings);
 

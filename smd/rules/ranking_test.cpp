@@ -36,8 +36,6 @@ class Ranking : public testing::Test {
   }
 
   std::vector<Finding> findings;
-
- private:
   std::deque<RuleKind> kinds_;
 };
 
@@ -81,6 +79,17 @@ TEST_F(Ranking, a_less_severe_finding_explains_nothing) {
   EXPECT_THAT(ranked(),
               ElementsAre("ExplodingTensor", "PoorWeightInitialization", "LossNotDecreasing"));
   EXPECT_THAT(explanations(), ElementsAre("", "", "ExplodingTensor"));
+}
+
+TEST_F(Ranking, hints_come_last_and_explain_nothing) {
+  add("PoorWeightInitialization", 0, Severity::info);
+  kinds_.back().is_hint_unasked = true;
+  add("LossSpike", 5, Severity::info);
+  EXPECT_THAT(ranked(), ElementsAre("LossSpike", "PoorWeightInitialization"));
+  EXPECT_EQ(findings[0].explained_by, "");
+  // Asked for, it counts like any other.
+  findings[1].severity = findings[0].severity = Severity::warning;
+  EXPECT_THAT(ranked(), ElementsAre("PoorWeightInitialization", "LossSpike"));
 }
 
 TEST_F(Ranking, tensors_come_before_symptoms_of_the_run) {

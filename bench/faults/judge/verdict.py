@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from faults.case import Case, Truth
-from faults.catalogue import DEVELOPS_FOR
+from faults.catalogue import ALSO_AT_FAULT, DEVELOPS_FOR
 from faults.judge import findings
 from faults.judge.alarm import Alarm
 
@@ -82,7 +82,9 @@ def _localise(verdict: Verdict, truth: Truth, finding: Alarm) -> None:
     case = verdict.case
     assert case.fault is not None and case.form is not None
     if case.form.tensor:
-        verdict.is_tensor_right = bool(finding.tensors) and case.form.tensor in finding.tensors[0]
+        wanted = (case.form.tensor, ALSO_AT_FAULT.get(case.fault.number, case.form.tensor))
+        blamed = finding.tensors[0] if finding.tensors else ""
+        verdict.is_tensor_right = any(name in blamed for name in wanted)
     if case.form.rank >= 0:
         named = finding.workers
         guilty = f"worker_{case.form.rank}"

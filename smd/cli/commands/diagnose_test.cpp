@@ -46,6 +46,14 @@ TEST_F(DiagnoseCommand, findings_are_told_in_words_and_by_exit_code) {
   EXPECT_EQ(run({"diagnose", root, "--fail-on", "info"}), 1);
 }
 
+TEST_F(DiagnoseCommand, rules_that_fit_healthy_runs_too_are_hints_unless_asked_for) {
+  record();
+  run({"diagnose", root});
+  EXPECT_THAT(out, HasSubstr("info     VanishingGradient  at step 0"));
+  run({"diagnose", root, "--param", "VanishingGradient.threshold=1e-7"});
+  EXPECT_THAT(out, HasSubstr("warning  VanishingGradient  at step 0"));
+}
+
 TEST_F(DiagnoseCommand, a_healthy_run_is_exit_code_zero) {
   record();
   EXPECT_EQ(run({"diagnose", root, "--rules", "exploding_tensor"}), 0);

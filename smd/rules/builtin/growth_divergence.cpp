@@ -57,6 +57,8 @@ class GrowthDivergence final : public Rule {
           Op::above,
           is_limit ? limit : std::pow(options_.factor, static_cast<double>(options_.checks)));
       if (hit != nullptr) hit->with("abs_mean", now).with("abs_mean_before", track.start);
+      // Nothing that learns has such weights: the run is lost.
+      if (is_limit) hits.set_severity(Severity::error);
       hits.say(is_limit
                    ? fmt::format("The mean magnitude of '{}' is {:.3g}, above {:.3g}.",
                                  step.tensor(row), now, limit)
