@@ -13,6 +13,7 @@ from faults.fault import Fault, Form
 ASCENT, DEATH, MIDDLE = 50, 60, 100
 # A pause that no step of a healthy run comes near to.
 PAUSE_SECS = 0.5
+PAUSE_RULES = ("StalledTrainingRule", "TrainingPause")
 # Families whose faults leave the loss curve as it is, or nearly so.
 SILENT_NUMBERS = (19, 20, 21, 26, 27, 28, 33)
 # Steps that a fault takes from its onset until it strikes, by number; findings until then are in time.
@@ -114,7 +115,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(8, "dying ReLU", "activations"),
-        ("DeadRelu", "MostlyZeroGradients", "AllZero", "VanishingGradient"),
+        ("DeadRelu", "DeadUnits", "MostlyZeroGradients", "AllZero", "VanishingGradient"),
         "dead_units",
         (
             Form(
@@ -385,7 +386,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(31, "stall", "stall"),
-        ("StalledTrainingRule", "TrainingPause"),
+        PAUSE_RULES,
         "paused",
         (
             Form(

@@ -10,33 +10,35 @@ namespace {
 using enum CauseStage;
 
 constexpr CauseRow kTable[] = {
-    {"RankDivergence", setup, "Ranks that hold other weights train another model each."},
-    {"GradientSynchronization", setup, "Ranks that do not share gradients drift apart."},
-    {"WeightsNotUpdated", setup, "A weight that the optimizer does not hold cannot move."},
-    {"ResumeContinuity", setup, "An optimizer without its past moves weights otherwise."},
-    {"GradientNotReset", setup, "An update of all batches so far is none of this one."},
-    {"InputRange", setup, "Data goes in before anything is computed."},
-    {"CheckInputImages", setup, "Data goes in before anything is computed."},
-    {"NLPSequenceRatio", setup, "Data goes in before anything is computed."},
-    {"SwappedClasses", setup, "Labels are given before anything is learned."},
-    {"LabelBalance", setup, "Labels are given before anything is learned."},
-    {"ClassImbalance", setup, "Labels are given before anything is learned."},
-    {"IdenticalUnits", setup, "Initial weights are there before the first step."},
-    {"ActivationScale", setup, "Initial weights are there before the first step."},
-    {"PoorWeightInitialization", setup, "Initial weights are there before the first step."},
-    {"LearningRate", setup, "Too large a rate ends in infinity, too small a one in nothing."},
-    {"AdamDenominators", setup, "Epsilon is set before the first step."},
-    {"OutputRange", setup,
+    {"InputRange", given, "Data goes in before anything is computed."},
+    {"CheckInputImages", given, "Data goes in before anything is computed."},
+    {"NLPSequenceRatio", given, "Data goes in before anything is computed."},
+    {"SwappedClasses", given, "Labels are given before anything is learned."},
+    {"LabelBalance", given, "Labels are given before anything is learned."},
+    {"ClassImbalance", given, "Labels are given before anything is learned."},
+    {"OutputRange", given,
      "A loss function that does not fit the outputs makes every gradient wrong."},
-    {"NegativeLoss", setup,
+    {"NegativeLoss", given,
      "A loss function that does not fit the task makes every gradient wrong."},
-    {"InitialLoss", setup, "A wrong head or loss shows before anything is learned."},
+    {"IdenticalUnits", given, "Initial weights are there before the first step."},
+    {"ActivationScale", given, "Initial weights are there before the first step."},
+    {"PoorWeightInitialization", given, "Initial weights are there before the first step."},
+    {"LearningRate", given, "Too large a rate ends in infinity, too small a one in nothing."},
+    {"AdamDenominators", given, "Epsilon is set before the first step."},
+    {"GradientNotReset", loop, "An update of all batches so far is none of this one."},
+    {"RankDivergence", loop, "Ranks that hold other weights train another model each."},
+    {"GradientSynchronization", loop, "Ranks that do not share gradients drift apart."},
+    {"WeightsNotUpdated", loop, "A weight that the optimizer does not hold cannot move."},
+    {"ResumeContinuity", loop, "An optimizer without its past moves weights otherwise."},
+    {"InitialLoss", growth,
+     "A first loss that is too high follows from inputs, weights or the head."},
     {"OverflowHeadroom", growth, "A number near the end of its type comes before infinity."},
     {"GrowthDivergence", growth, "Weights that grow without end come before infinity."},
     {"LossScaleCollapse", growth, "A scale falls while scaled gradients do not fit their type."},
     {"NonFiniteOrigin", nonfinite, "Names the tensor in which the first NaN arose."},
     {"ExplodingTensor", nonfinite, "NaN and infinity reach all that is computed from them."},
     {"AttentionEntropyCollapse", layer, "A softmax that is a hard choice passes no gradient."},
+    {"DeadUnits", layer, "A layer of zeros passes no gradient to those before it."},
     {"DeadRelu", layer, "A layer of zeros passes no gradient to those before it."},
     {"SaturatedActivation", layer, "A flat activation passes almost no gradient."},
     {"AllZero", layer, "What is zero passes nothing on."},
@@ -79,10 +81,13 @@ bool is_hint(const Finding& finding) {
   return finding.kind->is_hint_unasked && finding.severity == Severity::info;
 }
 
+bool is_given(const Finding& finding) { return cause_stage(finding.kind->name) == given; }
+
 bool comes_first(const Finding& a, const Finding& b) {
   const auto key = [](const Finding& f) {
-    return std::tuple(-static_cast<int>(f.severity), is_hint(f), !is_local(f), f.first_step.step,
-                      row_of(f.kind->name), f.kind->name);
+    return std::tuple(-static_cast<int>(f.severity), is_hint(f), !is_local(f),
+                      is_given(f) ? Step{-1} : f.first_step.step, row_of(f.kind->name),
+                      f.kind->name);
   };
   return key(a) < key(b);
 }
@@ -100,8 +105,8 @@ std::optional<CauseStage> cause_stage(std::string_view rule) {
 bool explains(const Finding& a, const Finding& b) {
   const auto cause = cause_stage(a.kind->name);
   const auto effect = cause_stage(b.kind->name);
-  return cause && effect && *cause < *effect && !is_hint(a) && a.first_step.step <= b.first_step.step &&
-         a.severity >= b.severity;
+  return cause && effect && *cause < *effect && !is_hint(a) &&
+         (is_given(a) || a.first_step.step <= b.first_step.step) && a.severity >= b.severity;
 }
 
 void rank(std::vector<Finding>& findings) {

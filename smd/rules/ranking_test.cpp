@@ -134,7 +134,7 @@ TEST_F(Ranking, the_order_does_not_depend_on_the_order_before) {
 
 TEST_F(Ranking, the_table_names_each_rule_once_in_the_order_of_the_stages) {
   std::set<std::string_view> seen;
-  CauseStage last = CauseStage::setup;
+  CauseStage last = CauseStage::given;
   for (const CauseRow& row : cause_table()) {
     EXPECT_TRUE(seen.insert(row.rule).second) << row.rule;
     EXPECT_GE(row.stage, last) << row.rule;

@@ -53,7 +53,7 @@ TUNED: tuple[str, ...] = (
     "UnchangedTensor.collection_names=weights",
 )
 # Pauses of the bench last half a second instead of minutes.
-SCALED = ("TrainingPause.least_secs=0.3",)
+SCALED = ("TrainingPause.least_secs=0.45",)
 
 QUESTIONS = (
     Question("21 rules, original defaults", True, (*SELECTORS, *COMPAT)),

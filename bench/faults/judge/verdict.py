@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from faults.case import Case, Truth
-from faults.catalogue import ALSO_AT_FAULT, DEVELOPS_FOR
+from faults.catalogue import ALSO_AT_FAULT, DEVELOPS_FOR, PAUSE_RULES, PAUSE_SECS
 from faults.judge import findings
 from faults.judge.alarm import Alarm
 
@@ -51,7 +51,11 @@ def judge(case: Case, truth: Truth, alarms: list[Alarm], names_causes: bool) -> 
     verdict = Verdict(case)
     fault, form = case.fault, case.form
     if fault is None or form is None:
-        verdict.false_alarms = [alarm.rule for alarm in alarms if not alarm.is_report]
+        verdict.false_alarms = [
+            alarm.rule
+            for alarm in alarms
+            if not alarm.is_report and not _is_true_pause(alarm, truth)
+        ]
         return verdict
     expected = {findings.plain(rule) for rule in fault.expected}
     counted = [a for a in alarms if fault.is_report_only or not a.is_report]
@@ -75,6 +79,12 @@ def judge(case: Case, truth: Truth, alarms: list[Alarm], names_causes: bool) -> 
         if names_causes:
             _localise(verdict, truth, right[0])
     return verdict
+
+
+def _is_true_pause(alarm: Alarm, truth: Truth) -> bool:
+    """Whether the machine itself stopped the run for as long as the fault does."""
+    is_pause = findings.plain(alarm.rule) in map(findings.plain, PAUSE_RULES)
+    return is_pause and truth.longest_pause_secs >= PAUSE_SECS
 
 
 def _localise(verdict: Verdict, truth: Truth, finding: Alarm) -> None:

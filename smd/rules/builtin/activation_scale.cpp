@@ -4,13 +4,12 @@
 #include <cmath>
 #include <map>
 
-#include "smd/rules/row_table.h"
 #include "smd/rules/rule_kind.h"
 
 namespace smd::rules::builtin {
 namespace {
 
-// What is saved later was changed by training.
+// What is saved for the first time later than that was changed by training.
 constexpr Step kLastStep = 10;
 
 class ActivationScale final : public Rule {
@@ -37,15 +36,14 @@ class ActivationScale final : public Rule {
       std::ranges::stable_sort(rows, {}, &TensorRow::order);
       judge(step, rows, hits);
     }
+    // Later ones are the work of updates.
+    is_done_ = !by_worker.empty();
     return {};
   }
 
  private:
-  struct Seen {
-    bool is_told = false;
-  };
-
-  void judge(const StepView& step, const std::vector<const TensorRow*>& rows, Hits& hits) {
+  void judge(const StepView& step, const std::vector<const TensorRow*>& rows, Hits& hits) const {
+    const TensorRow* told = nullptr;
     for (size_t i = 1; i < rows.size(); ++i) {
       const double before = step.number(*rows[i - 1], Statistic::std);
       const double after = step.number(*rows[i], Statistic::std);
@@ -55,9 +53,8 @@ class ActivationScale final : public Rule {
       const bool is_after = std::fabs(std::log(after)) >= std::fabs(std::log(before));
       const TensorRow& odd = is_after ? *rows[i] : *rows[i - 1];
       const TensorRow& other = is_after ? *rows[i - 1] : *rows[i];
-      Seen& seen = seen_.of(odd);
-      if (seen.is_told) continue;
-      seen.is_told = true;
+      if (told == &odd) continue;
+      told = &odd;
       Violation* hit = hits.add(step, odd, "std_ratio", ratio, Op::above, ratio_);
       if (hit == nullptr) continue;
       hit->with("std", is_after ? after : before)
@@ -72,7 +69,6 @@ class ActivationScale final : public Rule {
 
   Selection activations_;
   double ratio_;
-  RowTable<Seen> seen_;
   bool is_done_ = false;
 };
 
@@ -107,9 +103,9 @@ const RuleKind activation_scale = {
     .severity = Severity::warning,
     .summary = "Neighbouring layers begin with activations of very different size.",
     .sees =
-        "The standard deviation of what goes into each activation function in the first steps of "
-        "the training, in the order of the forward pass; fires when that of two neighbours "
-        "differs by more than the ratio, and names the one that is further from one.",
+        "The standard deviation of what goes into each activation function in the first saved "
+        "step of the training, in the order of the forward pass; fires when that of two "
+        "neighbours differs by more than the ratio, and names the one that is further from one.",
     .why =
         "Initialisations keep the scale from layer to layer. Where one layer is far off, its "
         "gradients are, too: it learns too fast or not at all, and no learning rate fits all.",

@@ -40,7 +40,10 @@ TEST(ActivationScale, layers_of_like_size_and_later_steps_are_silent) {
   expect_silent(kRule, "a.relu_input_0@T0=[-1,1]; b.relu_input_0@T0=[0,0]");
   expect_silent(kRule,
                 "a.relu_input_0@T0=[-1,1]; b.relu_input_0@T0=[-1,1];"
-                "a.relu_input_0@T1/11=[-1,1]; b.relu_input_0@T1/11=[-99,99]");
+                "a.relu_input_0@T1=[-1,1]; b.relu_input_0@T1=[-99,99]");
+  expect_silent(kRule,
+                "a.relu_input_0@E0=[-1,1]; b.relu_input_0@E0=[-99,99];"
+                "a.relu_input_0@T1=[-1,1]; b.relu_input_0@T1=[-1,1]");
 }
 
 TEST(ActivationScale, wrong_parameters_are_told) {

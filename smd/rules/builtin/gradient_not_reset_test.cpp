@@ -15,7 +15,10 @@ using testing::HasSubstr;
 
 constexpr std::string_view kRule = "GradientNotReset";
 
-double noise(int i, int which) { return std::sin(i * 12.9898 + which * 78.233); }
+double noise(int i, int which) {
+  const double mixed = std::sin(i * 12.9898 + which * 78.233) * 43758.5453;
+  return 2 * (mixed - std::floor(mixed)) - 1;
+}
 
 // Three gradients of two elements.
 std::string gradients(int count, const std::function<double(int, int)>& value) {

@@ -17,7 +17,7 @@ constexpr int64_t kFirstSteps = 10;
 struct Options {
   double least_secs = 30;
   double factor = 20;
-  double alone = 5;
+  double alone = 3;
 };
 
 class TrainingPause final : public Rule {
@@ -88,7 +88,7 @@ constexpr ParameterSpec kParameters[] = {
      .range = "(1,]"},
     {.name = "alone",
      .type = ParameterType::real,
-     .default_text = "5",
+     .default_text = "3",
      .help = "It must be so many times as long as any other one.",
      .range = "(1,]"},
 };
