@@ -102,7 +102,7 @@ TEST_F(FindingLogTest, a_failure_costs_its_line_alone) {
 
 TEST_F(FindingLogTest, a_diagnosis_replaces_the_one_before) {
   RuleCase run("x@0=[nan]");
-  const auto diagnosis = diagnose(run.trial(), {});
+  const auto diagnosis = diagnose(run.trial(), {.rules = {"ExplodingTensor", "Overfit"}});
   ASSERT_TRUE(diagnosis.ok());
   ASSERT_TRUE(save_diagnosis(*run.storage, *diagnosis, *clock).ok());
   clock->advance(5);
@@ -110,7 +110,7 @@ TEST_F(FindingLogTest, a_diagnosis_replaces_the_one_before) {
   const auto records = lines(*run.storage, "findings/diagnose.jsonl");
   EXPECT_THAT(kinds(records), ElementsAre("begin", "finding", "end"));
   EXPECT_EQ(records[0]["time"], 1700000005.25);
-  EXPECT_EQ(records[2]["not_evaluated"].size(), diagnosis->not_evaluated.size());
+  EXPECT_EQ(records[2]["not_evaluated"].size(), 1u);
   // A reader of runs does not mind.
   EXPECT_EQ(diagnose(run.trial(), {})->step_count, 1u);
 }

@@ -28,15 +28,13 @@ class SwappedClasses final : public Rule {
   bool is_done() const override { return is_done_; }
 
   Status observe(const StepView& step, Hits& hits) override {
-    if (step.info().mode != Mode::eval) {
-      close(step.run(), hits);
-      return {};
-    }
+    const bool is_eval = step.info().mode == Mode::eval;
+    if (!is_eval) close(step.run(), hits);
     std::map<uint32_t, const TensorRow*> labels;
     labels_.for_each(step, [&](const TensorRow& row) { labels.try_emplace(row.worker, &row); });
     return predictions_.for_each(step, [&](const TensorRow& row) -> Status {
       const auto label = labels.find(row.worker);
-      if (label == labels.end()) return {};
+      if (label == labels.end() || !is_eval) return {};
       const auto pairs = read_class_pairs(step, *label->second, row, Scores::if_needed);
       if (!pairs.ok()) {
         is_done_ = pairs.error().code == ErrorCode::unsupported;
