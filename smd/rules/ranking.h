@@ -44,7 +44,8 @@ bool explains(const Finding& a, const Finding& b);
 
 // Causes before what they explain. Findings that do not explain each other stand by severity, hints
 // last, then those about tensors before those about the run or its outcome, then by the first step
-// unless it was given, then as in the table, then by name. Sets Finding::explained_by to the first one that explains it.
+// unless it was given, then as in the table, then by name. Sets Finding::explained_by to the first
+// one that explains it.
 void rank(std::vector<Finding>& findings);
 
 }  // namespace smd::rules

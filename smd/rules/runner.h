@@ -78,8 +78,8 @@ class Runner final {
  public:
   explicit Runner(RunnerOptions options) : options_(std::move(options)) {}
 
-  // Errors as of RuleKind::create and Parameters::parse; nothing is added then. `highest`: hits that
-  // are more severe count as this.
+  // Errors as of RuleKind::create and Parameters::parse; nothing is added then. `highest`: hits
+  // that are more severe count as this.
   Status add(const RuleKind& kind, Parameters parameters, Severity highest = Severity::error);
   Status add(const RuleKind& kind, const Json& parameters, Severity highest = Severity::error);
 

@@ -60,10 +60,11 @@ class ActivationScale final : public Rule {
       hit->with("std", is_after ? after : before)
           .with("neighbour", Json(step.tensor(other)))
           .with("std_of_neighbour", is_after ? before : after);
-      hits.say(fmt::format("'{}' has a standard deviation of {:.3g}, its neighbour '{}' one of "
-                           "{:.3g}.",
-                           step.tensor(odd), is_after ? after : before, step.tensor(other),
-                           is_after ? before : after));
+      hits.say(
+          fmt::format("'{}' has a standard deviation of {:.3g}, its neighbour '{}' one of "
+                      "{:.3g}.",
+                      step.tensor(odd), is_after ? after : before, step.tensor(other),
+                      is_after ? before : after));
     }
   }
 

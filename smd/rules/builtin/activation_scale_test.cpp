@@ -29,8 +29,9 @@ TEST(ActivationScale, names_the_layer_whose_activations_are_far_from_the_others)
 }
 
 TEST(ActivationScale, tells_each_layer_once) {
-  EXPECT_THAT(judge(kRule, "a.relu_input_0@T0,T1=[-1,1],[-1,1];"
-                           "b.relu_input_0@T0,T1=[-30,30],[-40,40]")
+  EXPECT_THAT(judge(kRule,
+                    "a.relu_input_0@T0,T1=[-1,1],[-1,1];"
+                    "b.relu_input_0@T0,T1=[-30,30],[-40,40]")
                   .steps(),
               ElementsAre(0));
 }

@@ -38,9 +38,8 @@ class AdamDenominators final : public Rule {
 
   Status observe(const StepView& step, Hits& hits) override {
     if (step.info().mode == Mode::eval || step.info().mode == Mode::predict) return {};
-    epsilons_.for_each(step, [&](const TensorRow& row) {
-      recorded_ = step.number(row, Statistic::mean);
-    });
+    epsilons_.for_each(
+        step, [&](const TensorRow& row) { recorded_ = step.number(row, Statistic::mean); });
     const double epsilon = options_.epsilon.value_or(recorded_.value_or(kUsualEpsilon));
     judged_.clear();
     scales_.clear();
@@ -77,9 +76,10 @@ class AdamDenominators final : public Rule {
                                 options_.factor * epsilon);
       if (hit != nullptr) hit->with("epsilon", epsilon);
     }
-    hits.say(fmt::format("Epsilon, {:g}, is not small beside the gradients: {} of {} second "
-                         "moments have roots below {:g} times it.",
-                         epsilon, count, judged_.size(), options_.factor));
+    hits.say(
+        fmt::format("Epsilon, {:g}, is not small beside the gradients: {} of {} second "
+                    "moments have roots below {:g} times it.",
+                    epsilon, count, judged_.size(), options_.factor));
   }
 
   void judge_small(const StepView& step, double median, double epsilon, Hits& hits) {
@@ -92,9 +92,10 @@ class AdamDenominators final : public Rule {
       Violation* hit = hits.add(step, *one.row, "root_second_moment", one.scale, Op::below,
                                 options_.noise * median);
       if (hit != nullptr) hit->with("epsilon", epsilon).with("median", median);
-      hits.say(fmt::format("The gradients behind '{}' are around {:.1g}, those of others around "
-                           "{:.1g}; with an epsilon of {:g} this noise moves it as fast as them.",
-                           step.tensor(*one.row), one.scale, median, epsilon));
+      hits.say(
+          fmt::format("The gradients behind '{}' are around {:.1g}, those of others around "
+                      "{:.1g}; with an epsilon of {:g} this noise moves it as fast as them.",
+                      step.tensor(*one.row), one.scale, median, epsilon));
     }
   }
 

@@ -74,9 +74,10 @@ class AttentionEntropyCollapse final : public Rule {
     if (hit != nullptr) {
       hit->with("first_entropy", track.usual).with("keys_attended", std::exp(entropy));
     }
-    hits.say(fmt::format("Queries of '{}' attend to {:.3g} keys, and to {:.3g} at the beginning: "
-                         "each looks at one place only.",
-                         step.tensor(row), std::exp(entropy), std::exp(track.usual)));
+    hits.say(
+        fmt::format("Queries of '{}' attend to {:.3g} keys, and to {:.3g} at the beginning: "
+                    "each looks at one place only.",
+                    step.tensor(row), std::exp(entropy), std::exp(track.usual)));
     return {};
   }
 

@@ -33,9 +33,8 @@ TEST(DeadUnits, units_that_are_active_now_and_then_are_silent) {
   expect_silent(kRule, "a.relu_output_0@0=[[[[0,0],[0,1]],[[0,1],[0,0]]]]", kFew);
   expect_silent(kRule, "a.relu_output_0@0=[[0,0,1],[0,0,1]]", kFew);
   // Evaluations do not train anything.
-  expect_silent(kRule,
-                "a.relu_output_0@E0,E1=[[0,0],[0,0]],[[0,0],[0,0]]; a.relu_output_0@T2=[[1,1]]",
-                kFew);
+  expect_silent(
+      kRule, "a.relu_output_0@E0,E1=[[0,0],[0,0]],[[0,0],[0,0]]; a.relu_output_0@T2=[[1,1]]", kFew);
 }
 
 TEST(DeadUnits, wrong_parameters_are_told) {

@@ -113,14 +113,15 @@ class GeneralizationGap final : public Rule {
                           train < track.first_train;
     track.apart = is_apart ? track.apart + 1 : 0;
     if (track.apart != options_.patience) return;
-    Violation* hit = hits.add(run, key.first, key.second, "ratio", eval / train, Op::above,
-                              options_.ratio);
+    Violation* hit =
+        hits.add(run, key.first, key.second, "ratio", eval / train, Op::above, options_.ratio);
     if (hit != nullptr) {
       hit->with("train", train).with("validation", eval).with("best", track.bests.back());
     }
-    hits.say(fmt::format("'{}' is {:.4g} in evaluations and {:.4g} in training, and evaluations "
-                         "have not become better for a while.",
-                         run.tensor(key.first), eval, train));
+    hits.say(
+        fmt::format("'{}' is {:.4g} in evaluations and {:.4g} in training, and evaluations "
+                    "have not become better for a while.",
+                    run.tensor(key.first), eval, train));
   }
 
   Selection losses_;

@@ -27,15 +27,20 @@ std::string rounds(int count, const std::function<double(int)>& train,
 }
 
 TEST(GeneralizationGap, fires_when_training_falls_and_evaluations_do_not) {
-  const std::string run = rounds(10, [](int i) { return std::exp(-i); }, [](int) { return 1; });
+  const std::string run = rounds(
+      10, [](int i) { return std::exp(-i); }, [](int) { return 1; });
   // Three evaluations of the past, then three that are apart.
   expect_fires(kRule, run, 18);
   EXPECT_THAT(judge(kRule, run).steps(), ElementsAre(18));
   expect_fires(kRule,
-               rounds(8, [](int i) { return std::exp(-i); }, [](int i) { return 0.5 + 0.1 * i; }),
+               rounds(
+                   8, [](int i) { return std::exp(-i); }, [](int i) { return 0.5 + 0.1 * i; }),
                18);
   // At the end of training.
-  expect_fires(kRule, rounds(6, [](int i) { return std::exp(-i); }, [](int) { return 1; }), 17);
+  expect_fires(kRule,
+               rounds(
+                   6, [](int i) { return std::exp(-i); }, [](int) { return 1; }),
+               17);
 }
 
 TEST(GeneralizationGap, fires_for_metrics_of_boosted_trees) {
@@ -48,11 +53,15 @@ TEST(GeneralizationGap, fires_for_metrics_of_boosted_trees) {
 
 TEST(GeneralizationGap, healthy_gaps_are_silent) {
   // Wide and closing, narrow and steady, a single bad evaluation, and losses that are flat.
-  expect_silent(kRule, rounds(9, [](int i) { return std::exp(-i); },
-                              [](int i) { return 3 * std::exp(-i); }));
-  expect_silent(kRule, rounds(9, [](int i) { return 1 - 0.05 * i; }, [](int) { return 1.05; }));
-  expect_silent(kRule, rounds(9, [](int) { return 0.2; }, [](int i) { return i == 5 ? 3 : 0.25; }));
-  expect_silent(kRule, rounds(9, [](int) { return 0.2; }, [](int) { return 0.9; }));
+  expect_silent(kRule,
+                rounds(
+                    9, [](int i) { return std::exp(-i); }, [](int i) { return 3 * std::exp(-i); }));
+  expect_silent(kRule, rounds(
+                           9, [](int i) { return 1 - 0.05 * i; }, [](int) { return 1.05; }));
+  expect_silent(kRule, rounds(
+                           9, [](int) { return 0.2; }, [](int i) { return i == 5 ? 3 : 0.25; }));
+  expect_silent(kRule, rounds(
+                           9, [](int) { return 0.2; }, [](int) { return 0.9; }));
 }
 
 TEST(GeneralizationGap, tells_what_is_missing) {

@@ -67,9 +67,10 @@ class GradientNotReset final : public Rule {
           hits.add(step, *row, "norm_growth", track.norm / first, Op::above, options_.growth);
       if (hit != nullptr) hit->with("norm", track.norm).with("first_norm", first);
     }
-    hits.say(fmt::format("{} of {} gradients grow like a sum of all steps so far, each one hardly "
-                         "different from the one before.",
-                         grown_.size(), judged));
+    hits.say(
+        fmt::format("{} of {} gradients grow like a sum of all steps so far, each one hardly "
+                    "different from the one before.",
+                    grown_.size(), judged));
     return {};
   }
 

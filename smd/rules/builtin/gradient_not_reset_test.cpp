@@ -45,8 +45,7 @@ TEST(GradientNotReset, fires_when_gradients_add_up) {
 TEST(GradientNotReset, gradients_of_single_batches_are_silent) {
   expect_silent(kRule, gradients(90, [](int i, int k) { return 1 + 2 * noise(i, k); }));
   // Large and noisy, smooth and falling, one that grows alone, and NaN.
-  expect_silent(kRule,
-                gradients(90, [](int i, int k) { return (1 + 0.1 * i) * 3 * noise(i, k); }));
+  expect_silent(kRule, gradients(90, [](int i, int k) { return (1 + 0.1 * i) * 3 * noise(i, k); }));
   expect_silent(kRule, gradients(90, [](int i, int) { return std::exp(-i / 30.0); }));
   expect_silent(kRule, gradients(90, [](int i, int k) { return k == 0 ? i + 1 : noise(i, k); }));
   expect_silent(kRule, gradients(40, [](int i, int) { return i == 0 ? NAN : i; }));

@@ -51,8 +51,7 @@ TEST(GrowthDivergence, healthy_growth_is_silent) {
 }
 
 TEST(GrowthDivergence, gradients_are_not_blamed_for_a_weight) {
-  const std::string run =
-      "weight/a@0,1=[1,1],[1e30,1e30]; gradient/weight/a@0,1=[1,1],[1e30,1e30]";
+  const std::string run = "weight/a@0,1=[1,1],[1e30,1e30]; gradient/weight/a@0,1=[1,1],[1e30,1e30]";
   const Verdict verdict = judge(kRule, run);
   ASSERT_EQ(verdict.finding->tensors.size(), 1u);
   EXPECT_EQ(verdict.finding->tensors[0].tensor, "weight/a");

@@ -40,11 +40,12 @@ class IdenticalUnits final : public Rule {
       const bool is_bad = track.alike >= patience_ && now - track.since >= steps_;
       if (!is_bad || is_told_.of(row)) return {};
       is_told_.of(row) = true;
-      Violation* hit = hits.add(step, row, "units_alike", static_cast<double>(value->shape[0]),
-                                Op::above, 1);
+      Violation* hit =
+          hits.add(step, row, "units_alike", static_cast<double>(value->shape[0]), Op::above, 1);
       if (hit != nullptr) hit->with("since_step", Json(track.since));
-      hits.say(fmt::format("All {} units of '{}' have the same weights, after {} steps of training.",
-                           value->shape[0], step.tensor(row), now - track.since));
+      hits.say(
+          fmt::format("All {} units of '{}' have the same weights, after {} steps of training.",
+                      value->shape[0], step.tensor(row), now - track.since));
       return {};
     });
   }

@@ -32,8 +32,8 @@ class InputRange final : public Rule {
 
   Status observe(const StepView& step, Hits& hits) override {
     if (step.info().mode == Mode::eval || step.info().mode == Mode::predict) return {};
-    return inputs_.for_each(
-        step, [&](const TensorRow& row) -> Status { return judge(step, row, hits); });
+    return inputs_.for_each(step,
+                            [&](const TensorRow& row) -> Status { return judge(step, row, hits); });
   }
 
  private:
@@ -49,9 +49,9 @@ class InputRange final : public Rule {
     track.small = spread < options_.low && spread > 0 ? track.small + 1 : 0;
     if (track.large != options_.patience && track.small != options_.patience) return {};
     const bool is_large = track.large > 0;
-    Violation* hit = hits.add(step, row, is_large ? "magnitude" : "std",
-                              is_large ? magnitude : spread, is_large ? Op::above : Op::below,
-                              is_large ? options_.high : options_.low);
+    Violation* hit =
+        hits.add(step, row, is_large ? "magnitude" : "std", is_large ? magnitude : spread,
+                 is_large ? Op::above : Op::below, is_large ? options_.high : options_.low);
     if (hit == nullptr) return {};
     hit->with("mean", mean).with("std", spread);
     hits.say(fmt::format("'{}' has a mean of {:.3g} and a standard deviation of {:.3g}: {}.",
@@ -113,10 +113,10 @@ Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleCon
     selected.exclude = {"(?i)loss|entropy|criterion|embed"};
   }
   SMD_TRY(auto inputs, Selection::create(std::move(selected), parameters));
-  return make_rule<InputRange>(std::move(inputs), Options{.high = parameters.real("high"),
-                                                          .low = parameters.real("low"),
-                                                          .patience =
-                                                              parameters.integer("patience")});
+  return make_rule<InputRange>(std::move(inputs),
+                               Options{.high = parameters.real("high"),
+                                       .low = parameters.real("low"),
+                                       .patience = parameters.integer("patience")});
 }
 
 }  // namespace

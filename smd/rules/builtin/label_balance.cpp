@@ -23,8 +23,8 @@ class LabelBalance final : public Rule {
 
   Status observe(const StepView& step, Hits& hits) override {
     if (step.info().mode == Mode::eval || step.info().mode == Mode::predict) return {};
-    return labels_.for_each(
-        step, [&](const TensorRow& row) -> Status { return add(step, row, hits); });
+    return labels_.for_each(step,
+                            [&](const TensorRow& row) -> Status { return add(step, row, hits); });
   }
 
  private:
@@ -37,8 +37,8 @@ class LabelBalance final : public Rule {
   Status add(const StepView& step, const TensorRow& row, Hits& hits) {
     SMD_TRY(const TensorValue* value, step.value(row));
     // One label for each sample; several belong to sequences, whose words are never balanced.
-    const bool is_single = value->shape.size() == 1 ||
-                           (value->shape.size() == 2 && value->shape[1] == 1);
+    const bool is_single =
+        value->shape.size() == 1 || (value->shape.size() == 2 && value->shape[1] == 1);
     if (!is_single) return {};
     const auto classes = label_classes(value->view());
     if (!classes.ok()) {
@@ -53,8 +53,7 @@ class LabelBalance final : public Rule {
     const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
     const auto rarest = std::ranges::min_element(counts.by_class, by_count);
     const auto usual = std::ranges::max_element(counts.by_class, by_count);
-    const double ratio =
-        static_cast<double>(usual->second) / static_cast<double>(rarest->second);
+    const double ratio = static_cast<double>(usual->second) / static_cast<double>(rarest->second);
     // A class must be rare beyond chance: were it as frequent as allowed, four times as many of it
     // are expected.
     const double allowed = static_cast<double>(usual->second) / ratio_;
@@ -100,12 +99,11 @@ constexpr ParameterSpec kParameters[] = {
 constexpr CollectionRequest kCollections[] = {{collection_keys::kLabels}};
 
 Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleContext&) {
-  SMD_TRY(auto labels,
-          Selection::create({.what = "labels",
-                             .collections = {std::string(collection_keys::kLabels)},
-                             .patterns = parameters.list("labels_regex"),
-                             .values = true},
-                            parameters));
+  SMD_TRY(auto labels, Selection::create({.what = "labels",
+                                          .collections = {std::string(collection_keys::kLabels)},
+                                          .patterns = parameters.list("labels_regex"),
+                                          .values = true},
+                                         parameters));
   return make_rule<LabelBalance>(std::move(labels), parameters.real("ratio"),
                                  parameters.integer("samples"));
 }

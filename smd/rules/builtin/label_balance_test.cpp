@@ -45,7 +45,8 @@ TEST(LabelBalance, waits_for_enough_samples_and_lets_small_differences_pass) {
 
 TEST(LabelBalance, words_of_sequences_and_quantities_are_no_classes) {
   std::string words;
-  for (int i = 0; i < 60; ++i) words += fmt::format("labels@T{}:int64=[[0,0,0,0,{}]];", i, i == 0 ? 1 : 0);
+  for (int i = 0; i < 60; ++i)
+    words += fmt::format("labels@T{}:int64=[[0,0,0,0,{}]];", i, i == 0 ? 1 : 0);
   expect_silent(kRule, words);
   expect_silent(kRule, "labels@T0,T1=[0.5,1.7],[0.5,2.2]", {.parameters = {{"samples", 2}}});
   EXPECT_THAT(creation_error(kRule, {{"ratio", 1}}), HasSubstr("above 1"));

@@ -75,9 +75,10 @@ class LossAtChance final : public Rule {
     Violation* hit =
         hits.add(run, tensor, worker, "median_loss", median, Op::above, options_.share * chance);
     if (hit != nullptr) hit->with("chance", chance).with("classes", Json(*options_.classes));
-    hits.say(fmt::format("After {} steps '{}' is still {:.4g}; guessing among {} classes gives "
-                         "{:.4g}.",
-                         series.points, run.tensor(tensor), median, *options_.classes, chance));
+    hits.say(
+        fmt::format("After {} steps '{}' is still {:.4g}; guessing among {} classes gives "
+                    "{:.4g}.",
+                    series.points, run.tensor(tensor), median, *options_.classes, chance));
   }
 
   Status read_classes(const StepView& step) {

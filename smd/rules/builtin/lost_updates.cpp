@@ -61,8 +61,8 @@ class LostUpdates final : public Rule {
       return {};
     }
     if (track.is_told || now - track.since < steps_) return {};
-    const auto name = step.run().names->tensors.find(std::string(kGradientPrefix) +
-                                                     step.tensor(row));
+    const auto name =
+        step.run().names->tensors.find(std::string(kGradientPrefix) + step.tensor(row));
     if (!name) return {};
     const auto found = gradient_of_.find({*name, row.worker});
     if (found == gradient_of_.end()) return {};
@@ -71,17 +71,17 @@ class LostUpdates final : public Rule {
     SMD_TRY(const auto pushes, to_doubles(gradient->view()));
     int64_t pushed = 0;
     int64_t kept = 0;
-    SMD_RETURN_IF_ERROR(for_each_pair(
-        value->view(), track.first->view(),
-        [&](int64_t first, std::span<const double> a, std::span<const double> b) {
-          for (size_t i = 0; i < a.size(); ++i) {
-            // A weight of zero has no smallest step that could swallow an update.
-            if (pushes[static_cast<size_t>(first) + i] == 0 || b[i] == 0) continue;
-            ++pushed;
-            kept += a[i] == b[i] ? 1 : 0;
-          }
-          return true;
-        }));
+    SMD_RETURN_IF_ERROR(
+        for_each_pair(value->view(), track.first->view(),
+                      [&](int64_t first, std::span<const double> a, std::span<const double> b) {
+                        for (size_t i = 0; i < a.size(); ++i) {
+                          // A weight of zero has no smallest step that could swallow an update.
+                          if (pushes[static_cast<size_t>(first) + i] == 0 || b[i] == 0) continue;
+                          ++pushed;
+                          kept += a[i] == b[i] ? 1 : 0;
+                        }
+                        return true;
+                      }));
     if (pushed == 0) return {};
     const double share = static_cast<double>(kept) / static_cast<double>(pushed);
     if (!(share > share_)) return {};
@@ -92,10 +92,10 @@ class LostUpdates final : public Rule {
           .with("elements", Json(pushed))
           .with("since_step", Json(track.since));
     }
-    hits.say(fmt::format("{:.0f} % of '{}' are what they were {} steps ago, though their gradients "
-                         "are not zero: {} swallows the updates.",
-                         100 * share, step.tensor(row), now - track.since,
-                         name_of(value->dtype)));
+    hits.say(
+        fmt::format("{:.0f} % of '{}' are what they were {} steps ago, though their gradients "
+                    "are not zero: {} swallows the updates.",
+                    100 * share, step.tensor(row), now - track.since, name_of(value->dtype)));
     return {};
   }
 

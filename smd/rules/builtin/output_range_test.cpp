@@ -22,8 +22,7 @@ TEST(OutputRange, a_softmax_that_is_applied_twice_is_found) {
   EXPECT_THAT(judge(kRule, run).steps(), ElementsAre(1));
   EXPECT_THAT(judge(kRule, run).hits[0].message, HasSubstr("softmax is applied twice"));
   // Classes are the second of three axes.
-  expect_fires(kRule,
-               "cross_entropy_input_0@0,1=[[[0.2,1],[0.8,0]]],[[[0.5,0.25],[0.5,0.75]]]", 1);
+  expect_fires(kRule, "cross_entropy_input_0@0,1=[[[0.2,1],[0.8,0]]],[[[0.5,0.25],[0.5,0.75]]]", 1);
 }
 
 TEST(OutputRange, a_log_softmax_that_is_missing_is_found) {

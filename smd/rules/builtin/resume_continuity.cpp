@@ -77,10 +77,10 @@ class ResumeContinuity final : public Rule {
       if (hit != nullptr) hit->with("abs_mean", now).with("abs_mean_before", one.before);
       state_of_.of(*one.row).seen = 0;
     }
-    hits.say(fmt::format("The state of the optimizer is gone: '{}' and {} more of {} tensors fell "
-                         "below {:g} % of what they were.",
-                         step.tensor(*fallen_.front().row), fallen_.size() - 1, judged,
-                         100 * fall_));
+    hits.say(
+        fmt::format("The state of the optimizer is gone: '{}' and {} more of {} tensors fell "
+                    "below {:g} % of what they were.",
+                    step.tensor(*fallen_.front().row), fallen_.size() - 1, judged, 100 * fall_));
   }
 
   struct Fallen {

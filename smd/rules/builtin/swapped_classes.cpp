@@ -89,9 +89,10 @@ class SwappedClasses final : public Rule {
       Violation* hit = hits.add(run, at_->tensor, at_->worker, "swapped_share",
                                 std::min(share_of(a, b), share_of(b, a)), Op::above, share_);
       if (hit != nullptr) hit->with("class", Json(a)).with("taken_for", Json(b));
-      hits.say(fmt::format("{:.0f} % of class {} are taken for class {}, and {:.0f} % of {} for "
-                           "{}, in {} evaluations in a row.",
-                           100 * share_of(a, b), a, b, 100 * share_of(b, a), b, a, checks));
+      hits.say(
+          fmt::format("{:.0f} % of class {} are taken for class {}, and {:.0f} % of {} for "
+                      "{}, in {} evaluations in a row.",
+                      100 * share_of(a, b), a, b, 100 * share_of(b, a), b, a, checks));
     }
     in_a_row_ = std::move(next);
     counts_.clear();
@@ -137,10 +138,10 @@ constexpr CollectionRequest kCollections[] = {{collection_keys::kLabels},
                                               {collection_keys::kPredictions}};
 
 Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleContext&) {
-  SMD_TRY(auto labels, Selection::create({.what = "labels",
-                                          .patterns = parameters.list("labels_regex"),
-                                          .values = true},
-                                         parameters));
+  SMD_TRY(auto labels,
+          Selection::create(
+              {.what = "labels", .patterns = parameters.list("labels_regex"), .values = true},
+              parameters));
   SMD_TRY(auto predictions, Selection::create({.what = "predictions",
                                                .patterns = parameters.list("predictions_regex"),
                                                .values = true},

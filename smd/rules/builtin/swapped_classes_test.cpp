@@ -27,9 +27,8 @@ std::string evaluation(int step, int of_0, int of_1, int of_2) {
     }
   }
   labels.back() = predictions.back() = ' ';
-  return fmt::format(
-      "labels@E{0}:int64=[{1}]; predictions@E{0}:int64=[{2}]; loss@T{3}=1;", step, labels,
-      predictions, step + 1);
+  return fmt::format("labels@E{0}:int64=[{1}]; predictions@E{0}:int64=[{2}]; loss@T{3}=1;", step,
+                     labels, predictions, step + 1);
 }
 
 TEST(SwappedClasses, fires_when_two_classes_are_taken_for_each_other) {

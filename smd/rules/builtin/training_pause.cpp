@@ -57,9 +57,10 @@ class TrainingPause final : public Rule {
     hits.set_step(*at_, at_secs_);
     Violation* hit = hits.add("", "pause_secs", longest_, Op::above, bound);
     if (hit != nullptr) hit->with("median_secs", median).with("second_longest_secs", second_);
-    hits.say(fmt::format("Step {} came {:.3g} s after the one before it; others take {:.3g} s, and "
-                         "never more than {:.3g} s.",
-                         at_->step, longest_, median, second_));
+    hits.say(
+        fmt::format("Step {} came {:.3g} s after the one before it; others take {:.3g} s, and "
+                    "never more than {:.3g} s.",
+                    at_->step, longest_, median, second_));
     return {};
   }
 

@@ -20,8 +20,7 @@ Verdict judge_times(const std::function<double(int)>& pause, const Json& paramet
   Names names;
   CollectionSet collections;
   const RunView run{.name = "run", .names = &names, .collections = &collections};
-  Runner runner(
-      {.on_hit = [&](const Evaluation&, const Hit& hit) { out.hits.push_back(hit); }});
+  Runner runner({.on_hit = [&](const Evaluation&, const Hit& hit) { out.hits.push_back(hit); }});
   EXPECT_TRUE(runner.add(**find_rule(kRule), parameters).ok());
   StepView view;
   double now = 1000;
