@@ -30,7 +30,7 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 from faults.case import Case, faulty_cases, plain_case  # noqa: E402
 from faults.catalogue import FAULTS  # noqa: E402
 from faults.library import Library  # noqa: E402
-from rule_pictures import PICTURES, Picture  # noqa: E402
+from rule_pictures import HEALTHY_RUN, PICTURES, WITHOUT_PICTURE, Picture  # noqa: E402
 from smdebug import _core  # noqa: E402
 
 PROGRAM = Path(os.environ.get("SMDEBUG_PROGRAM", ROOT / "build/dev/smdebug"))
@@ -38,6 +38,7 @@ PAGES = ROOT / "docs/reference/rules"
 PICTURES_FOLDER = ROOT / "docs/images/rules"
 INDEX = "README.md"
 LONGEST_LINE = 200
+LONGEST_CODE = 100
 SEED = 1
 
 
@@ -98,12 +99,28 @@ def raw_text(pattern: str) -> str:
     return f'r"{pattern}"' if '"' not in pattern else repr(pattern)
 
 
+def hook_call(collections: list[str]) -> list[str]:
+    """As the formatter writes it."""
+    line = f'hook = smdebug.Hook("runs/first", include_collections={json.dumps(collections)})'
+    if len(line) <= LONGEST_CODE:
+        return [line]
+    names = [f"        {json.dumps(name)}," for name in collections]
+    return [
+        "hook = smdebug.Hook(",
+        '    "runs/first",',
+        "    include_collections=[",
+        *names,
+        "    ],",
+        ")",
+    ]
+
+
 def snippet(rule: dict[str, Any]) -> str:
     lines = ["import smdebug", ""]
     if not rule["collections"]:
         return "\n".join([*lines, 'hook = smdebug.Hook("runs/first", include_regex=".*")'])
     names = [one["name"] for one in rule["collections"]]
-    lines.append(f'hook = smdebug.Hook("runs/first", include_collections={json.dumps(names)})')
+    lines += hook_call(names)
     for one in rule["collections"]:
         parameters = one["parameters"]
         lines.append(f"collection = hook.get_collection({json.dumps(one['name'])})")
@@ -113,25 +130,39 @@ def snippet(rule: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def case_name(picture: Picture) -> str:
+def fault_name(picture: Picture) -> str:
+    if picture.recording is not None:
+        return picture.form
     fault = next(fault for fault in FAULTS if fault.number == picture.fault)
-    return f"{fault.name}{f' ({picture.form})' if picture.form else ''}, {picture.trainer}"
+    return f"{fault.name}{f' ({picture.form})' if picture.form else ''}"
+
+
+def case_name(picture: Picture) -> str:
+    return f"{fault_name(picture)}, {picture.trainer}"
 
 
 def picture_section(rule: dict[str, Any]) -> list[str]:
     picture = PICTURES.get(rule["name"])
     if picture is None:
-        return []
+        reason = WITHOUT_PICTURE.get(rule["name"])
+        return [] if reason is None else ["## Sick and healthy", "", prose(reason), ""]
     base = os.path.relpath(PICTURES_FOLDER, PAGES)
     name = rule["snake_name"]
     lines = ["## Sick and healthy", ""]
-    given = ", ".join(f"`{key}={value}`" for key, value in picture.parameters.items())
+    given = ", ".join(
+        f"the healthy run as `{key}`" if value == HEALTHY_RUN else f"`{key}={value}`"
+        for key, value in picture.parameters.items()
+    )
+    source = (
+        "Two trainings of [the fault bench](../../dev/fault-bench.md)"
+        if picture.recording is None
+        else f"Two trainings of a {picture.trainer}"
+    )
     lines += [
-        "Two trainings of [the fault bench](../../dev/fault-bench.md), recorded and judged by this "
-        + (f"rule with {given}." if given else "rule.")
+        f"{source}, recorded and judged by this " + (f"rule with {given}." if given else "rule.")
     ]
     lines += [
-        f"The first has the fault “{case_name(picture).split(',')[0]}”, and the red line is the first hit;"
+        f"The first has the fault “{fault_name(picture)}”, and the red line is the first hit;"
         " about the second the rule says nothing.",
         "",
         f"![What {rule['name']} sees in a sick run]({base}/{name}_sick.svg)",
@@ -222,10 +253,6 @@ def picture_titles(rule: dict[str, Any]) -> tuple[str, str]:
     return f"Sick: {case_name(picture)}", f"Healthy: {picture.trainer}"
 
 
-def rules_without_pictures() -> list[str]:
-    return [rule["name"] for rule in _core.rule_table() if rule["name"] not in PICTURES]
-
-
 def sick_case(picture: Picture) -> Case:
     return next(
         case
@@ -247,25 +274,41 @@ def smdebug(*arguments: object) -> str:
     return done.stdout
 
 
-def findings(run: Path, rule: dict[str, Any], picture: Picture) -> list[dict[str, Any]]:
-    given = [f"--param={rule['name']}.{key}={value}" for key, value in picture.parameters.items()]
+def findings(
+    run: Path, healthy_run: Path, rule: dict[str, Any], picture: Picture
+) -> list[dict[str, Any]]:
+    given = [
+        f"--param={rule['name']}.{key}={healthy_run if value == HEALTHY_RUN else value}"
+        for key, value in picture.parameters.items()
+    ]
     answer = json.loads(smdebug("diagnose", run, "--json", "--rules", rule["name"], *given))
     if answer["not_evaluated"] or answer["failed"]:
         raise SystemExit(f"rule_pages: {rule['name']} could not judge {run}: {answer}")
     return answer["findings"]
 
 
-def draw(rule: dict[str, Any], library: Library, folder: Path) -> None:
-    """Records, judges and draws both runs of a rule."""
+def recorded_runs(rule: dict[str, Any], library: Library) -> tuple[Path, Path]:
+    """A sick and a healthy one."""
     picture = PICTURES[rule["name"]]
+    if picture.recording is not None:
+        sick, healthy = (library.root / f"{rule['snake_name']}_{s}" for s in ("sick", "healthy"))
+        picture.recording(sick, is_sick=True)
+        picture.recording(healthy, is_sick=False)
+        return sick, healthy
     cases = sick_case(picture), plain_case(picture.trainer, SEED)
     for case in cases:
         library.evidence(case)
-    runs = [library.run(case) for case in cases]
-    found = findings(runs[0], rule, picture)
+    return library.run(cases[0]), library.run(cases[1])
+
+
+def draw(rule: dict[str, Any], library: Library, folder: Path) -> None:
+    """Records, judges and draws both runs of a rule."""
+    picture = PICTURES[rule["name"]]
+    runs = recorded_runs(rule, library)
+    found = findings(*runs, rule, picture)
     if not found:
-        raise SystemExit(f"rule_pages: {rule['name']} says nothing about {cases[0].what}.")
-    if findings(runs[1], rule, picture):
+        raise SystemExit(f"rule_pages: {rule['name']} says nothing about {case_name(picture)}.")
+    if findings(runs[1], runs[1], rule, picture):
         raise SystemExit(f"rule_pages: {rule['name']} speaks about a healthy run.")
     first = found[0]
     violation = first["evidence"]["violations"][0]
@@ -318,6 +361,8 @@ def check() -> list[str]:
     ]
     for rule in _core.rule_table():
         if rule["name"] not in PICTURES:
+            if rule["name"] not in WITHOUT_PICTURE:
+                problems.append(f"{rule['name']} has neither a picture nor a reason to have none.")
             continue
         for file, title in zip(picture_files(rule), picture_titles(rule), strict=True):
             if not file.exists() or f"<title>{title}: " not in file.read_text(encoding="utf-8"):
@@ -341,9 +386,6 @@ def main() -> int:
             draw_all(arguments.pictures)
     problems = check()
     print("\n".join(problems), end="\n" if problems else "")
-    lacking = rules_without_pictures()
-    if lacking:
-        print(f"Without a picture: {', '.join(lacking)}.")
     return 1 if problems else 0
 
 

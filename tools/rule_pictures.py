@@ -3,6 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import scaled_training
+
+# Stands in parameters for the directory of the healthy run.
+HEALTHY_RUN = "{healthy}"
+
+
+class Recording(Protocol):
+    """Records a training into a folder."""
+
+    def __call__(self, out_dir: Path, *, is_sick: bool) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -12,6 +25,8 @@ class Picture:
     fault: int
     trainer: str
     form: str = ""
+    # Instead of the bench, whose number is 0 then; `form` says what is wrong.
+    recording: Recording | None = None
     # What the rule is told, where the defaults do not suit a short training.
     parameters: dict[str, str] = field(default_factory=dict)
     # What the first hit is about, unless said otherwise.
@@ -43,6 +58,12 @@ PICTURES: dict[str, Picture] = {
         *(8, "mlp"),
         parameters={"mode": "TRAIN", "num_steps": "50", "increase_threshold_percent": "90"},
     ),
+    "LossScaleCollapse": Picture(
+        *(0, "regression in half precision", "an input too large for half precision"),
+        recording=scaled_training.record,
+        tensor="scalar/loss_scale",
+        log=True,
+    ),
     "LossSpike": Picture(25, "mlp"),
     "MostlyZeroGradients": Picture(8, "mlp", reduction="abs_mean", log=True),
     "NLPSequenceRatio": Picture(30, "transformer", reduction="mean"),
@@ -64,6 +85,11 @@ PICTURES: dict[str, Picture] = {
         parameters={"threshold_inactivity": "50", "threshold_layer": "5"},
         reduction="abs_mean",
     ),
+    "SimilarAcrossRuns": Picture(
+        *(25, "mlp"),
+        parameters={"other_trials": HEALTHY_RUN, "collection_names": "weights"},
+        reduction="l2",
+    ),
     "TensorVariance": Picture(
         5, "mlp", "wide", parameters={"collection_names": "weights", "max_threshold": "5"}
     ),
@@ -75,4 +101,10 @@ PICTURES: dict[str, Picture] = {
     "VanishingGradient": Picture(8, "mlp", log=True),
     "WeightUpdateRatio": Picture(1, "mlp", reduction="abs_mean", log=True),
     "WeightsNotUpdated": Picture(19, "mlp", reduction="l2"),
+}
+
+# Why the others have none, in a sentence of their page.
+WITHOUT_PICTURE: dict[str, str] = {
+    "CreateXgboostReport": "There is no picture here: the rule judges nothing, it writes a page with pictures of the training instead.",
+    "StalledTrainingRule": "There is no picture here: the rule looks at the clock while a run grows, and in a stalled run there is nothing to draw.",
 }

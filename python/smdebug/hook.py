@@ -10,9 +10,9 @@ import atexit
 import logging
 import os
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from smdebug import _core, last_words, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
@@ -29,6 +29,8 @@ from smdebug.logger import core_log, get_logger
 
 if TYPE_CHECKING:
     from smdebug.rule_watch import RuleSources, RuleWatch
+
+CheckpointCallback = TypeVar("CheckpointCallback", bound=Callable[[], object])
 
 # How long a dying process waits for its flight recorder to be written.
 LAST_WORDS_MS = 5000
@@ -127,6 +129,7 @@ class BaseHook:
     init_step = -1
     _export_thread: ExportThread | None = None
     _rule_watch: RuleWatch | None = None
+    _checkpoint: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -250,6 +253,10 @@ class BaseHook:
         """(name, chief, number of workers), asked at the first step; adapters override it."""
         raise NotImplementedError
 
+    def _rank_and_size(self) -> tuple[int, int] | tuple[None, None]:
+        """Of this process, if the adapter knows better than the variables of the launcher."""
+        return None, None
+
     def _identify_is_ours(self) -> bool:
         return type(self)._identify is not BaseHook._identify
 
@@ -370,7 +377,7 @@ class BaseHook:
         Raises TrainingStopRequested if an action of a rule asked for it.
         """
         if self._rule_watch is not None and self._rule_watch.requests:
-            self._rule_watch.answer(self._core)
+            self._rule_watch.answer(self)
         try:
             if step is None:
                 self._core.begin_step()
@@ -391,6 +398,18 @@ class BaseHook:
     def end_step(self) -> None:
         """Ends the current step now, so that readers see it."""
         self._core.end_step()
+
+    def on_checkpoint(self, callback: CheckpointCallback) -> CheckpointCallback:
+        """Has `callback` called when the action Checkpoint of a rule asks for a checkpoint.
+
+        It is called by the training thread when the next step begins, before a stop that was asked
+        for at the same time, and in every process of the training. What it raises is logged.
+        Returns it, so this serves as a decorator, too. A later one replaces it.
+        """
+        if not callable(callback):
+            raise SMDebugTypeError(f"A function without arguments was expected, not {callback!r}.")
+        self._checkpoint = callback
+        return callback
 
     def _has_request(self) -> None:
         """Called by another thread: the next step is to begin with `begin_step`."""

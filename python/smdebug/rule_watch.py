@@ -1,4 +1,4 @@
-"""The rules of a hook: the core judges, a thread of its own logs, acts and looks for requests.
+"""The rules of a hook: the core judges, a thread of its own logs and acts.
 
 Training never waits for any of it. What actions ask of the training itself is left for the hook,
 which looks at it when the next step begins.
@@ -10,16 +10,14 @@ import json
 import os
 import threading
 import time
-import weakref
-from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smdebug import _core, run_control
-from smdebug.exceptions import SMDebugTypeError, SMDebugValueError, TrainingStopRequested
+from smdebug import _core
+from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.logger import core_log, get_logger
+from smdebug.run_requests import RunRequests
 
 if TYPE_CHECKING:
     from smdebug.hook import BaseHook
@@ -30,8 +28,8 @@ RuleSources = str | Mapping[str, Any] | Iterable[str | Mapping[str, Any]]
 
 # How long closing a hook waits for actions that are still at work.
 DRAIN_SECS = 60.0
-# How often requests of others are looked for: one look at a folder.
-POLL_SECS = 0.1
+# How long one wait for an event lasts; the end of the hook ends it, too.
+WAIT_SECS = 3600.0
 # During this time the actions of a rule run once, unless its configuration says otherwise.
 WINDOW_SECS = 60.0
 
@@ -42,29 +40,27 @@ class _Watched:
 
     name: str
     actions: Actions | None
+    parameters: Mapping[str, Any]
     window_secs: float
     has_fired: bool = False
     acted_at: float | None = None
 
 
 class RuleWatch:
-    """The rules of one hook. `requests` are answered by the training thread, in their order."""
+    """The rules of one hook."""
 
     def __init__(self, sources: Iterable[Any]) -> None:
         self._rules: list[_Watched] = []
         described = [self._describe(source) for source in sources]
         self.core = _core.Watch.create(described)
-        self.requests: deque[dict[str, Any]] = deque()
-        self._hook: weakref.ref[BaseHook] | None = None
+        self._requests: RunRequests | None = None
         self._out_dir = ""
-        self._record: run_control.RunRecord | None = None
-        self._seen: dict[str, float] = {}
-        self._folder_state: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
     def _describe(self, source: Any) -> tuple[str, dict[str, Any], int | None]:
         from smdebug.rules.action.action import Actions
+        from smdebug.rules.action.stop_stalled import stop_on_fire
         from smdebug.rules.builtin import builtin_class, rule_of
 
         outer = dict(source) if isinstance(source, Mapping) else source
@@ -75,53 +71,49 @@ class RuleWatch:
         rule = builtin_class(name).rule
         if interval is None and isinstance(outer, dict):
             interval = _interval_of_collections(outer, rule)
-        _core.RuleEvaluator(rule, parameters)  # says what is wrong as the rule's class does
+        # Says what is wrong as the rule's class does.
+        used: Any = _core.RuleEvaluator(rule, parameters).parameters
         if isinstance(actions, list | Mapping) and not _are_objects(actions):
             actions = json.dumps(actions)
         made = Actions(actions, rule) if actions else None
-        self._rules.append(_Watched(rule, made, _seconds(window)))
+        if stop_on_fire(rule, used, "") is not None:
+            made = made or Actions("", rule)
+        self._rules.append(_Watched(rule, made, used, _seconds(window)))
         return rule, parameters, _interval(interval, rule)
 
     # ---- the training's side
 
     def start(self, hook: BaseHook) -> None:
         """The hook is there: others may find it, and what rules say is listened to."""
-        self._hook = weakref.ref(hook)
         self._out_dir = hook.out_dir
         if "://" not in self._out_dir:
             self._out_dir = os.path.abspath(self._out_dir)  # the training may go elsewhere
         if "://" not in self._out_dir and not hook.dry_run and self._has_actions():
             try:
-                self._record = run_control.announce(self._out_dir)
+                self._requests = RunRequests(hook, self._out_dir)
             except (OSError, SMDebugValueError) as error:
                 get_logger().warning(f"The run cannot be announced to its watchers. {error}")
+        self._add_stops()
         self._thread = threading.Thread(target=self._run, name="smdebug-rules", daemon=True)
         self._thread.start()
 
-    def answer(self, core: Any) -> None:
+    @property
+    def requests(self) -> Collection[Mapping[str, Any]]:
+        """What actions, or others, ask of the training."""
+        return () if self._requests is None else self._requests.pending
+
+    def answer(self, hook: BaseHook) -> None:
         """Does what was asked for. Raises TrainingStopRequested if that was it."""
-        while self.requests:
-            request = self.requests.popleft()
-            if request["request"] == "stop":
-                raise TrainingStopRequested(
-                    str(request.get("rule", "")),
-                    _whole(request.get("step"), -1),
-                    str(request.get("message", "")),
-                )
-            names = request.get("collections")
-            try:
-                core.save_more(
-                    [str(name) for name in names] if isinstance(names, list) else [],
-                    _whole(request.get("steps"), 1),
-                )
-            except SMDebugValueError as error:
-                get_logger().warning(f"More cannot be saved as it was asked for. {error}")
+        if self._requests is not None:
+            self._requests.answer(hook)
 
     def close(self, timeout_secs: float = DRAIN_SECS) -> None:
         """Waits until everything was dealt with; the hook is closed. Not in forked children."""
         if os.getpid() != self._pid:
             return
         self.core.end()
+        if self._requests is not None:
+            self._requests.close()
         if self._thread is None or self._thread is threading.current_thread():
             return
         self._thread.join(timeout_secs)
@@ -130,15 +122,27 @@ class RuleWatch:
                 "The actions of rules did not end within %g s; the rest is left out.", timeout_secs
             )
 
+    def _add_stops(self) -> None:
+        """The switch `stop_training_on_fire` of a rule comes after its other actions."""
+        from smdebug.rules.action.stop_stalled import stop_on_fire
+
+        for rule in self._rules:
+            try:
+                stop = stop_on_fire(rule.name, rule.parameters, self._out_dir)
+            except SMDebugValueError as error:
+                get_logger().error(f"The training will not be stopped by rule {rule.name}. {error}")
+                continue
+            if stop is not None and rule.actions is not None:
+                rule.actions.add(stop)
+
     def _has_actions(self) -> bool:
         return any(rule.actions is not None for rule in self._rules)
 
     # ---- the thread's side
 
     def _run(self) -> None:
-        wait_secs = 3600.0 if self._record is None else POLL_SECS
         while not self.core.ended:
-            event: Any = self.core.take(wait_secs)
+            event: Any = self.core.take(WAIT_SECS)
             try:
                 if event is not None:
                     number, what = event
@@ -146,7 +150,6 @@ class RuleWatch:
                         core_log(number, what)
                     else:
                         self._tell(self._rules[number], what)
-                self._look_for_requests()
             except Exception as error:  # nothing of this may end the thread
                 get_logger().error(f"Acting for a rule failed. {type(error).__name__}: {error}")
 
@@ -177,29 +180,6 @@ class RuleWatch:
             run=os.path.basename(self._out_dir.rstrip("/")),
             path=self._out_dir,
         )
-
-    def _look_for_requests(self) -> None:
-        if self._record is None or not self._folder_has_changed():
-            return
-        for kind in ("save_now", "stop"):
-            found = run_control.asked(self._out_dir, kind, self._record.started)
-            if found is None or found["time"] == self._seen.get(kind):
-                continue
-            self._seen[kind] = found["time"]
-            self.requests.append({**found, "request": kind})
-            hook = self._hook() if self._hook is not None else None
-            if hook is not None:
-                hook._has_request()
-
-    def _folder_has_changed(self) -> bool:
-        try:
-            found = os.stat(Path(self._out_dir, run_control.FOLDER))
-        except OSError:
-            return False
-        state = (found.st_ino, found.st_mtime_ns)
-        changed = state != self._folder_state
-        self._folder_state = state
-        return changed
 
 
 def watch_for(rules: RuleSources) -> RuleWatch | None:
@@ -259,7 +239,3 @@ def _seconds(window: Any) -> float:
     from smdebug.rules.action.base import number
 
     return number(window, "window_s")
-
-
-def _whole(value: Any, default: int) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else default

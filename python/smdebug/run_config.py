@@ -19,13 +19,16 @@ LONGEST_INTERVAL = 100
 MAX_OVERHEAD = 0.01
 
 # Tensors of the model itself, whatever they are called.
-_PARAMETERS = r"^(?!gradient/|scalar/|smdebug/)(?!.*_(?:in|out)put_\d+$)"
+_PARAMETERS = r"^(?!gradient/|optimizer/|scalar/|smdebug/)(?!.*_(?:in|out)put_\d+$)"
 PATTERNS = {
     "weights": [_PARAMETERS + "(?!.*bias)"],
     "inputs": [r"^(?!.*[Ll]oss_input).*_input_\d+$"],
     "outputs": [r"^(?!.*[Ll]oss_output).*_output_\d+$"],
 }
-COLLECTIONS = ("all", "biases", "gradients", "inputs", "losses", "outputs", "weights")
+COLLECTIONS = (
+    *("all", "biases", "gradients", "inputs", "losses", "optimizer_variables", "outputs"),
+    "weights",
+)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ import os
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from smdebug.logger import get_logger
 FOLDER = "control.smd"
 REQUESTS = ("stop", "save_now", "checkpoint")
 _VERSION = 1
+_news = threading.Condition()
+_answered: set[str] = set()  # runs; guarded by _news
 _MOST_BYTES = 1 << 20  # of a file that is read: it may be anybody's
 
 
@@ -109,6 +112,8 @@ def announce(
     `rank` and `world_size` come from the variables RANK and WORLD_SIZE, if they are not given.
     """
     record = RunRecord.of_this_process(out_dir, rank, world_size)
+    with _news:
+        _answered.discard(os.path.abspath(out_dir))
     _write(out_dir, f"process_{record.rank}.json", dataclasses.asdict(record))
     return record
 
@@ -164,6 +169,19 @@ def raise_if_asked_to_stop(record: RunRecord, out_dir: str | os.PathLike[str]) -
         raise TrainingStopRequested(
             str(fields.get("rule", "")), int(fields.get("step", -1)), str(fields.get("message", ""))
         )
+
+
+def note_answer(run: str | os.PathLike[str]) -> None:
+    """This process has heard that it is to stop, or will not hear of it any more."""
+    with _news:
+        _answered.add(os.path.abspath(run))
+        _news.notify_all()
+
+
+def is_answered(run: str | os.PathLike[str], timeout_secs: float = 0.0) -> bool:
+    """Whether this process has heard, within this time, that it is to stop."""
+    with _news:
+        return _news.wait_for(lambda: os.path.abspath(run) in _answered, timeout_secs)
 
 
 def _check_request(request: str) -> None:

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "python/src/errors.h"
 #include "python/src/exchange_api.h"
 #include "python/src/hook_cost.h"
+#include "python/src/hook_lock.h"
+#include "python/src/replay_check.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
 
@@ -36,13 +39,10 @@ class DirectPath final {
       : hook_(std::move(hook)),
         indices_(nb::cast<nb::dict>(parts["indices"])),
         failed_(parts["failed"]),
-        task_id_(parts["task_id"]),
         located_(parts["located"]),
-        tracing_(parts["tracing"]),
-        compiler_(parts["compiler"]),
-        isolate_(parts["isolate"]) {
-    acquire_ = parts["lock"].attr("acquire");
-    release_ = parts["lock"].attr("release");
+        isolate_(parts["isolate"]),
+        lock_(nb::cast<std::shared_ptr<HookLock>>(parts["lock"])),
+        check_(parts) {
     if (exchange.is_none()) return;
     if (auto api = ExchangeApi::from(exchange); api.ok()) api_ = *api;
   }
@@ -58,17 +58,14 @@ class DirectPath final {
     isolated([&] { located_(module_name); });
   }
 
-  // In backward, while tracing or exporting. Calls builtin functions only.
-  bool is_replay() const {
-    return nb::cast<int64_t>(task_id_()) != -1 || nb::cast<bool>(tracing_()) ||
-           nb::cast<bool>(nb::getattr(compiler_, "_is_exporting_flag", nb::bool_(false)));
-  }
+  bool is_replay() const { return check_.is_replay(); }
 
   // Runs `work` with the lock of the hook; false: somebody else has it, or the path is off.
   template <typename F>
   bool locked(F&& work) {
-    if (!enabled_ || !api_ || !nb::cast<bool>(acquire_(false))) return false;
-    const Release release{release_};
+    if (!enabled_ || !api_) return false;
+    const std::unique_lock lock(*lock_, std::try_to_lock);
+    if (!lock.owns_lock()) return false;
     const HookCost cost(hook_.get());
     return work();
   }
@@ -88,15 +85,18 @@ class DirectPath final {
     next.view = *view;
     return true;
   }
-  void save(const std::deque<Offered>& offered) {
+  // `kind` is that of the tensors from `outputs` on.
+  void save(const std::deque<Offered>& offered, size_t outputs = 0,
+            smd::Kind kind = smd::Kind::automatic) {
     int64_t bytes = 0;
     for (const Offered& tensor : offered) bytes += tensor.view.size_bytes();
     smd::Status status;
     {
       std::optional<nb::gil_scoped_release> released;
       if (bytes >= kReleaseBytes) released.emplace();
-      for (const Offered& tensor : offered) {
-        if (status = hook_->save(tensor.name, tensor.view); !status.ok()) break;
+      for (size_t i = 0; i < offered.size() && status.ok(); ++i) {
+        const smd::Kind known = i < outputs ? smd::Kind::automatic : kind;
+        status = hook_->save(offered[i].name, offered[i].view, known);
       }
     }
     if (!status.ok()) isolated([&] { failed_(to_text(status.error().message)); });
@@ -118,58 +118,44 @@ class DirectPath final {
   }
 
   int traverse(visitproc visit, void* arg) const {
-    for (const nb::object* part : {&failed_, &located_, &acquire_, &release_})
-      Py_VISIT(part->ptr());
+    Py_VISIT(failed_.ptr());
+    Py_VISIT(located_.ptr());
     return 0;
   }
   void clear() {
     enabled_ = false;
-    for (nb::object* part : {&failed_, &located_, &acquire_, &release_}) part->reset();
+    failed_.reset();
+    located_.reset();
   }
 
  private:
-  struct Release {
-    const nb::object& release;
-    ~Release() {
-      try {
-        release();
-      } catch (nb::python_error& error) {
-        error.discard_as_unraisable("smdebug");
-      }
-    }
-  };
-
   std::shared_ptr<Hook> hook_;
   std::optional<ExchangeApi> api_;
   nb::dict indices_;
   nb::object failed_;   // failed(message)
   nb::object located_;  // located(name of the module)
-  nb::object task_id_;
-  nb::object tracing_;
-  nb::object compiler_;
   nb::object isolate_;
-  nb::object acquire_;
-  nb::object release_;
+  std::shared_ptr<HookLock> lock_;
+  ReplayCheck check_;
   bool enabled_ = true;
 };
+
+// The path, which must be one: callbacks use it without a further look.
+nb::object checked(nb::object path) {
+  if (!nb::isinstance<DirectPath>(path)) raise("SMDebugTypeError", "A DirectPath was expected.");
+  return path;
+}
 
 // On a parameter: saves its gradient. slow(gradient) does so when it cannot.
 class GradientCallback final {
  public:
   GradientCallback(nb::object path, std::string name, nb::object slow)
-      : path_(std::move(path)), name_(std::move(name)), slow_(std::move(slow)) {}
+      : path_(checked(std::move(path))), name_(std::move(name)), slow_(std::move(slow)) {}
 
-  void call(nb::handle gradient) {
-    DirectPath& path = nb::cast<DirectPath&>(path_);
-    if (!path.is_step_wanted()) return;
-    const bool saved = path.locked([&] {
-      if (!path.wants(name_)) return true;
-      std::deque<DirectPath::Offered> offered;
-      if (!path.look(gradient, name_, offered)) return false;
-      path.save(offered);
-      return true;
-    });
-    if (!saved) path.isolated([&] { slow_(gradient); });
+  nb::object called(const CallArguments& arguments) {
+    arguments.expect(1);
+    save(arguments[0]);
+    return nb::none();
   }
 
   int traverse(visitproc visit, void* arg) const {
@@ -183,31 +169,51 @@ class GradientCallback final {
   }
 
  private:
+  void save(nb::handle gradient) {
+    DirectPath& path = *nb::inst_ptr<DirectPath>(path_);
+    if (!path.is_step_wanted()) return;
+    const bool saved = path.locked([&] {
+      if (!path.wants(name_)) return true;
+      std::deque<DirectPath::Offered> offered;
+      if (!path.look(gradient, name_, offered)) return false;
+      path.save(offered);
+      return true;
+    });
+    if (!saved) path.isolated([&] { slow_(gradient); });
+  }
+
   nb::object path_;
   std::string name_;
   nb::object slow_;
 };
 
-// After the forward of a module: saves its inputs and outputs. slow(module, args, kwargs, output)
-// does so when one of them is no plain tensor. Copies of it do nothing.
+// After the forward of a module: saves its inputs and outputs, the latter as what `kind` says.
+// slow(module, args, kwargs, output) does so when one of them is no plain tensor. Copies of it do
+// nothing.
 class ModuleCallback final {
  public:
   ModuleCallback() = default;
-  ModuleCallback(nb::object path, const std::string& name, nb::object tensor_types, nb::object slow)
-      : path_(std::move(path)),
+  ModuleCallback(nb::object path, const std::string& name, nb::object tensor_types, nb::object slow,
+                 smd::Kind kind)
+      : path_(checked(std::move(path))),
         name_(to_text(name)),
         input_stem_(to_text(name + "_input")),
         output_stem_(to_text(name + "_output")),
         tensor_types_(std::move(tensor_types)),
-        slow_(std::move(slow)) {}
+        slow_(std::move(slow)),
+        kind_(kind) {}
 
-  void call(nb::handle module, nb::handle args, nb::handle kwargs, nb::handle output) {
-    if (!slow_.is_valid()) return;
-    DirectPath& path = nb::cast<DirectPath&>(path_);
-    if (!path.is_step_wanted()) return;
+  // With (module, args, kwargs, output).
+  nb::object called(const CallArguments& arguments) {
+    arguments.expect(4);
+    if (!slow_.is_valid()) return nb::none();
+    DirectPath& path = *nb::inst_ptr<DirectPath>(path_);
+    if (!path.is_step_wanted()) return nb::none();
+    const nb::handle args = arguments[1], kwargs = arguments[2], output = arguments[3];
     if (PyDict_Size(kwargs.ptr()) != 0 || !path.locked([&] { return save(path, args, output); })) {
-      path.isolated([&] { slow_(module, args, kwargs, output); });
+      path.isolated([&] { slow_(arguments[0], args, kwargs, output); });
     }
+    return nb::none();
   }
 
   bool inert() const { return !slow_.is_valid(); }
@@ -227,26 +233,29 @@ class ModuleCallback final {
   bool save(DirectPath& path, nb::handle args, nb::handle output) const {
     if (path.is_replay()) return true;
     std::deque<DirectPath::Offered> offered;
-    const auto inputs = look(path, args, input_stem_, offered);
+    const auto inputs = look(path, args, input_stem_, smd::Kind::automatic, offered);
     if (!inputs) return false;
-    const auto outputs = look(path, output, output_stem_, offered);
+    const size_t first_output = offered.size();
+    const auto outputs = look(path, output, output_stem_, kind_, offered);
     if (!outputs) return false;
     path.set_index(input_stem_, *inputs);
     path.set_index(output_stem_, *outputs);
     const bool was_bad = path.has_bad_tensor();
-    path.save(offered);
+    path.save(offered, first_output, kind_);
     if (!was_bad && path.has_bad_tensor()) path.locate(name_);
     return true;
   }
 
   // The index behind the last tensor of a tensor or a tuple of tensors.
   std::optional<int64_t> look(DirectPath& path, nb::handle value, const nb::str& stem,
-                              std::deque<DirectPath::Offered>& offered) const {
+                              smd::Kind kind, std::deque<DirectPath::Offered>& offered) const {
     int64_t index = path.index_of(stem);
     const auto add = [&](nb::handle tensor) {
       if (!is_tensor(tensor)) return false;
       std::string name = std::string(stem.c_str()) + "_" + std::to_string(index++);
-      return !path.wants(name) || path.look(tensor, std::move(name), offered);
+      // What has a kind joins its collection when it is saved.
+      if (kind == smd::Kind::automatic && !path.wants(name)) return true;
+      return path.look(tensor, std::move(name), offered);
     };
     if (!PyTuple_CheckExact(value.ptr())) {
       if (!add(value)) return std::nullopt;
@@ -271,6 +280,7 @@ class ModuleCallback final {
   nb::str output_stem_{""};
   nb::object tensor_types_;
   nb::object slow_;
+  smd::Kind kind_ = smd::Kind::automatic;
 };
 
 // Remembers which modules and parameters a model consists of, by identity, to tell in a moment
@@ -358,7 +368,7 @@ nb::bytes selection_key(Hook& hook) {
 }  // namespace
 
 void bind_direct(nb::module_& m) {
-  nb::class_<DirectPath>(m, "DirectPath", nb::type_slots(kCallbackSlots<DirectPath>),
+  nb::class_<DirectPath>(m, "DirectPath", nb::type_slots(kSharedSlots<DirectPath>),
                          "What callbacks share that hand tensors over without running Python.")
       .def(nb::init<std::shared_ptr<Hook>, nb::handle, const nb::dict&>(), nb::arg("hook"),
            nb::arg("exchange").none(), nb::arg("parts"))
@@ -366,17 +376,16 @@ void bind_direct(nb::module_& m) {
   nb::class_<GradientCallback>(m, "GradientCallback",
                                nb::type_slots(kCallbackSlots<GradientCallback>))
       .def(nb::init<nb::object, std::string, nb::object>(), nb::arg("path"), nb::arg("name"),
-           nb::arg("slow"))
-      .def("__call__", &GradientCallback::call, nb::arg("gradient"));
-  auto module = nb::class_<ModuleCallback>(m, "ModuleCallback",
-                                           nb::type_slots(kCallbackSlots<ModuleCallback>),
-                                           nb::is_weak_referenceable())
-                    .def(nb::init<>())
-                    .def(nb::init<nb::object, const std::string&, nb::object, nb::object>(),
-                         nb::arg("path"), nb::arg("name"), nb::arg("tensor_types"), nb::arg("slow"))
-                    .def("__call__", &ModuleCallback::call, nb::arg("module"), nb::arg("args"),
-                         nb::arg("kwargs"), nb::arg("output"))
-                    .def_prop_ro("is_inert", &ModuleCallback::inert);
+           nb::arg("slow"));
+  auto module =
+      nb::class_<ModuleCallback>(m, "ModuleCallback",
+                                 nb::type_slots(kCallbackSlots<ModuleCallback>),
+                                 nb::is_weak_referenceable())
+          .def(nb::init<>())
+          .def(nb::init<nb::object, const std::string&, nb::object, nb::object, smd::Kind>(),
+               nb::arg("path"), nb::arg("name"), nb::arg("tensor_types"), nb::arg("slow"),
+               nb::arg("kind") = smd::Kind::automatic)
+          .def_prop_ro("is_inert", &ModuleCallback::inert);
   bind_copying(module);
   nb::class_<ModuleTree>(m, "ModuleTree", "Tells whether a model has other parts than before.")
       .def(nb::init<>())

@@ -13,6 +13,7 @@
 #include "python/src/values.h"
 #include "smd/rules/diagnosis.h"
 #include "smd/rules/finding_log.h"
+#include "smd/rules/progress_meter.h"
 #include "smd/rules/trial_feed.h"
 
 namespace smdebug {
@@ -122,13 +123,20 @@ class RuleEvaluator final {
       return feed_->advance(runner_, step + 1);
     }();
     check(status);
-    if (evaluation().status() == rules::RuleStatus::error) {
-      raise("SMDebugRuntimeError", evaluation().error());
-    }
-    if (!hits_.empty()) return to_python(hits_.back());
+    if (const nb::object hit = last_hit(); !hit.is_none()) return hit;
     if (evaluation().datapoints() == before) return nb::bool_(false);
     return nb::none();
   }
+
+  // What a rule says while no step comes, of the run as the trial knows it.
+  nb::object tick(nb::handle trial_object) {
+    const auto trial = to_trial(trial_object);
+    hits_.clear();
+    runner_.tick(meter_.measure(*trial));
+    return last_hit();
+  }
+
+  std::optional<double> tick_secs() const { return runner_.tick_secs(); }
 
   // What a rule says once everything was seen.
   nb::object finish() {
@@ -142,9 +150,17 @@ class RuleEvaluator final {
  private:
   const rules::Evaluation& evaluation() const { return *runner_.evaluations().front(); }
 
+  nb::object last_hit() const {
+    if (evaluation().status() == rules::RuleStatus::error) {
+      raise("SMDebugRuntimeError", evaluation().error());
+    }
+    return hits_.empty() ? nb::none() : to_python(hits_.back());
+  }
+
   const rules::RuleKind& kind_;
   std::vector<smd::Json> hits_;
   std::optional<rules::TrialFeed> feed_;
+  rules::ProgressMeter meter_{smd::system_clock()};
   rules::Runner runner_;
 };
 
@@ -185,6 +201,10 @@ void bind_rules(nb::module_& m) {
       .def("evaluate", &RuleEvaluator::evaluate, nb::arg("trial"), nb::arg("step"),
            "The hit at a global step, steps increasing; None: no hit; False: the step held nothing "
            "that the rule can judge.")
+      .def("tick", &RuleEvaluator::tick, nb::arg("trial"),
+           "The hit of a rule that watches the clock; None: no hit.")
+      .def_prop_ro("tick_secs", &RuleEvaluator::tick_secs,
+                   "How often tick() is to be called while no step comes; None: never.")
       .def("finish", &RuleEvaluator::finish,
            "Hits that show only when the job has ended; the last call.");
   m.def("diagnose", &diagnose, nb::arg("trial"), nb::arg("rules") = std::vector<std::string>(),

@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "python/src/bindings.h"
@@ -19,6 +20,8 @@
 #include "python/src/errors.h"
 #include "python/src/exchange_api.h"
 #include "python/src/hook_cost.h"
+#include "python/src/hook_lock.h"
+#include "python/src/replay_check.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
@@ -142,20 +145,14 @@ class Callback final {
         hook_(std::move(hook)),
         only_wanted_(only_wanted && hook_) {}
 
-  // As PyTorch calls it after a forward. Steps that want nothing end here, so this is kept short:
-  // arguments are not packed.
-  nb::object call_after(nb::handle module, nb::handle args, nb::handle kwargs,
-                        nb::handle output) const {
-    if (is_idle()) return nb::none();
-    const auto packed = nb::make_tuple(module, args, kwargs, output);
-    return call(nb::borrow<nb::args>(packed), nb::kwargs());
-  }
-
-  nb::object call(const nb::args& args, const nb::kwargs& kwargs) const {
+  // Steps that want nothing end here, so this is kept short.
+  nb::object called(const CallArguments& arguments) const {
     if (is_idle()) return nb::none();
     const HookCost cost(hook_.get());
     const Isolation isolation(isolate_);
-    return function_(*args, **kwargs);
+    PyObject* result = PyObject_Call(function_.ptr(), arguments.positional, arguments.keywords);
+    if (result == nullptr) throw nb::python_error();
+    return nb::steal(result);
   }
   bool inert() const { return !function_.is_valid(); }
 
@@ -183,38 +180,26 @@ class Callback final {
 class StepCallback final {
  public:
   struct Parts {
-    nb::object lock;      // of the Python hook; held while the core is used
-    nb::object slow;      // slow(module, args): everything, with the lock held by itself
-    nb::object begun;     // begun(): the step that has begun saves something
-    nb::object failed;    // failed(message)
-    nb::object task_id;   // task_id(): -1 unless backward is running
-    nb::object tracing;   // tracing(): a forward that is none
-    nb::object compiler;  // its flag _is_exporting_flag tells another such forward
-    nb::object isolate;   // see Callback
+    nb::object slow;     // slow(module, args): everything, with the lock held by itself
+    nb::object begun;    // begun(): the step that has begun saves something
+    nb::object failed;   // failed(message)
+    nb::object isolate;  // see Callback
+    ReplayCheck check;
   };
 
   StepCallback() = default;
   StepCallback(std::shared_ptr<Hook> hook, nb::handle module, nb::dict parts)
-      : hook_(std::move(hook)), module_(module.ptr()) {
-    parts_.emplace(Parts{parts["lock"], parts["slow"], parts["begun"], parts["failed"],
-                         parts["task_id"], parts["tracing"], parts["compiler"], parts["isolate"]});
-    acquire_ = parts_->lock.attr("acquire");
-    release_ = parts_->lock.attr("release");
+      : hook_(std::move(hook)),
+        lock_(nb::cast<std::shared_ptr<HookLock>>(parts["lock"])),
+        module_(module.ptr()) {
+    parts_.emplace(Parts{parts["slow"], parts["begun"], parts["failed"], parts["isolate"],
+                         ReplayCheck(parts)});
   }
 
-  void call(nb::handle module, nb::handle args) {
-    if (!parts_) return;
-    if (!fast_ || module.ptr() != module_ || !nb::cast<bool>(acquire_(false))) {
-      isolated([&] { parts_->slow(module, args); });
-      return;
-    }
-    const Release release{release_};
-    if (is_replay()) return;
-    if (const smd::Status begun = hook_->begin_step(); !begun.ok()) {
-      isolated([&] { parts_->failed(to_text(begun.error().message)); });
-      return;
-    }
-    if (hook_->is_step_wanted()) isolated([&] { parts_->begun(); });
+  nb::object called(const CallArguments& arguments) {
+    arguments.expect(2);
+    if (parts_) begin(arguments[0], arguments[1]);
+    return nb::none();
   }
 
   // Whether the forward that was begun last is one that a compiler of Python code watches.
@@ -224,37 +209,27 @@ class StepCallback final {
 
   int traverse(visitproc visit, void* arg) const {
     if (!parts_) return 0;
-    Py_VISIT(parts_->lock.ptr());
     Py_VISIT(parts_->slow.ptr());
     Py_VISIT(parts_->begun.ptr());
     Py_VISIT(parts_->failed.ptr());
-    Py_VISIT(acquire_.ptr());
-    Py_VISIT(release_.ptr());
     return 0;
   }
-  void clear() {
-    parts_.reset();
-    acquire_.reset();
-    release_.reset();
-  }
+  void clear() { parts_.reset(); }
 
  private:
-  struct Release {
-    const nb::object& release;
-    ~Release() {
-      try {
-        release();
-      } catch (nb::python_error& error) {
-        error.discard_as_unraisable("smdebug");
-      }
+  void begin(nb::handle module, nb::handle args) {
+    std::unique_lock<HookLock> lock;
+    if (fast_ && module.ptr() == module_) lock = std::unique_lock(*lock_, std::try_to_lock);
+    if (!lock.owns_lock()) {
+      isolated([&] { parts_->slow(module, args); });
+      return;
     }
-  };
-
-  // In backward, while tracing or exporting. Calls builtin functions only, which a compiler of
-  // Python code leaves alone.
-  bool is_replay() const {
-    return nb::cast<int64_t>(parts_->task_id()) != -1 || nb::cast<bool>(parts_->tracing()) ||
-           nb::cast<bool>(nb::getattr(parts_->compiler, "_is_exporting_flag", nb::bool_(false)));
+    if (parts_->check.is_replay()) return;
+    if (const smd::Status begun = hook_->begin_step(); !begun.ok()) {
+      isolated([&] { parts_->failed(to_text(begun.error().message)); });
+      return;
+    }
+    if (hook_->is_step_wanted()) isolated([&] { parts_->begun(); });
   }
 
   template <typename F>
@@ -266,10 +241,9 @@ class StepCallback final {
   }
 
   std::shared_ptr<Hook> hook_;
-  PyObject* module_ = nullptr;  // who owns this callback; only compared
+  std::shared_ptr<HookLock> lock_;  // of the Python hook; held while the core is used
+  PyObject* module_ = nullptr;      // who owns this callback; only compared
   std::optional<Parts> parts_;
-  nb::object acquire_;
-  nb::object release_;
   bool fast_ = false;
   bool compiled_ = false;
 };
@@ -301,14 +275,24 @@ void bind_torch(nb::module_& m) {
         check(hook.save_shape(name, shape));
       },
       nb::arg("hook"), nb::arg("name"), nb::arg("shape"), "Saves the shape, if it is wanted.");
+  nb::class_<HookLock>(m, "HookLock", "A lock that its owner may take again.")
+      .def(nb::init<>())
+      .def(
+          "acquire",
+          [](HookLock& lock, double timeout) {
+            if (timeout < 0) return lock.lock();
+            return lock.lock(std::chrono::duration<double>(timeout));
+          },
+          nb::arg("timeout") = -1.0, "Whether the lock is taken; a negative timeout is none.")
+      .def("release", &HookLock::unlock)
+      .def("__enter__", [](HookLock& lock) { lock.lock(); })
+      .def("__exit__", [](HookLock& lock, const nb::args&) { lock.unlock(); });
   auto callback = nb::class_<Callback>(m, "Callback", nb::type_slots(kCallbackSlots<Callback>),
                                        nb::is_weak_referenceable())
                       .def(nb::init<>())
                       .def(nb::init<nb::object, nb::object, std::shared_ptr<Hook>, bool>(),
                            nb::arg("function"), nb::arg("isolate").none() = nb::none(),
                            nb::arg("hook").none() = nb::none(), nb::arg("only_wanted") = false)
-                      .def("__call__", &Callback::call_after)
-                      .def("__call__", &Callback::call)
                       .def_prop_ro("is_inert", &Callback::inert);
   bind_copying(callback);
   auto step =
@@ -317,7 +301,6 @@ void bind_torch(nb::module_& m) {
           .def(nb::init<>())
           .def(nb::init<std::shared_ptr<Hook>, nb::handle, nb::dict>(), nb::arg("hook"),
                nb::arg("module"), nb::arg("parts"))
-          .def("__call__", &StepCallback::call, nb::arg("module"), nb::arg("args"))
           .def_prop_ro("is_compiled", &StepCallback::compiled)
           .def_prop_rw("fast", &StepCallback::fast, &StepCallback::set_fast);
   bind_copying(step);

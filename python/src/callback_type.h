@@ -2,7 +2,8 @@
 
 // What the types of callbacks have in common: they and the hook that they belong to refer to each
 // other, so Python's collector must see through them, and copies of a model hold copies that do
-// nothing. A type has traverse(visit, arg) and clear(). The GIL is held.
+// nothing. A type has traverse(visit, arg), clear() and, if it can be called, called(arguments),
+// which Python reaches without a look at attributes. The GIL is held.
 
 #include <nanobind/nanobind.h>
 
@@ -24,11 +25,46 @@ int clear_callback(PyObject* self) {
   return 0;
 }
 
+// What a callback is called with.
+struct CallArguments {
+  PyObject* positional;  // a tuple
+  PyObject* keywords;    // a dict, or nullptr
+
+  size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(positional)); }
+  nb::handle operator[](size_t i) const {
+    return PyTuple_GET_ITEM(positional, static_cast<Py_ssize_t>(i));
+  }
+  // Throws Python's TypeError unless there are `count` arguments without names.
+  void expect(size_t count) const {
+    if (size() == count && (keywords == nullptr || PyDict_GET_SIZE(keywords) == 0)) return;
+    PyErr_Format(PyExc_TypeError, "%zu arguments were expected, not %zu.", count, size());
+    throw nb::python_error();
+  }
+};
+
+template <typename T>
+PyObject* call_callback(PyObject* self, PyObject* positional, PyObject* keywords) {
+  try {
+    return nb::inst_ptr<T>(self)->called(CallArguments{positional, keywords}).release().ptr();
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
 // For nb::type_slots.
+template <typename T>
+inline PyType_Slot kSharedSlots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse_callback<T>)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear_callback<T>)},
+    {0, nullptr}};
 template <typename T>
 inline PyType_Slot kCallbackSlots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse_callback<T>)},
     {Py_tp_clear, reinterpret_cast<void*>(clear_callback<T>)},
+    {Py_tp_call, reinterpret_cast<void*>(call_callback<T>)},
     {0, nullptr}};
 
 // A copy does nothing, and it is what a file holds.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+import recorded
 from conftest import Messages
 from smdebug import Hook, SaveConfig, _core, modes, run_control
 from smdebug.exceptions import (
@@ -19,7 +21,7 @@ from smdebug.exceptions import (
     TrainingStopRequested,
 )
 from smdebug.rules import VanishingGradient, diagnose, rule_configs
-from smdebug.rules.action import Action, File, SaveNow, StopTraining
+from smdebug.rules.action import Action, Checkpoint, File, SaveNow, StopTraining
 from smdebug.trials import create_trial
 
 NEVER = SaveConfig(save_steps=[10**9], start_step=10**9)
@@ -454,3 +456,199 @@ def test_strict_mode_raises_what_is_wrong_with_the_run_and_not_what_rules_find(
     with Hook(out_dir, save_config=EVERY, rules=["VanishingGradient"]) as hook:
         train(hook)
     assert len(findings(out_dir)) == 5
+
+
+# --- checkpoints
+
+
+def test_a_checkpoint_is_written_before_the_stop_by_the_training_thread(out_dir):
+    told, done = Told(), []
+    rule = {"rule": "VanishingGradient", "actions": [Checkpoint(), StopTraining(), told]}
+    hook = Hook(out_dir, save_config=EVERY, rules=[rule])
+
+    @hook.on_checkpoint
+    def write():
+        done.append((threading.current_thread(), int(hook.step)))
+
+    def pause(number):
+        if number == 3:
+            assert told.event.wait(60)
+            wait_for(lambda: len(hook._rule_watch.requests) == 2)
+
+    with pytest.raises(TrainingStopRequested):
+        train(hook, pause=pause)
+    assert done == [(threading.current_thread(), 3)]
+    hook.close()
+
+
+def asked_for_a_checkpoint(out_dir, rule="Mine", step=7):
+    run_control.ask(out_dir, "checkpoint", rule=rule, step=step, message="")
+
+
+def hook_that_listens(out_dir):
+    rule = {"rule": "VanishingGradient", "actions": [Told()]}
+    hook = Hook(out_dir, save_config=EVERY, rules=[rule])
+    hook.begin_step()
+    return hook
+
+
+def test_a_checkpoint_that_nobody_writes_is_said(out_dir, messages):
+    with hook_that_listens(out_dir) as hook:
+        asked_for_a_checkpoint(out_dir)
+        wait_for(lambda: hook._rule_watch.requests)
+        hook.begin_step()
+    assert messages.containing("hook.on_checkpoint(function)")
+    with pytest.raises(SMDebugTypeError, match="without arguments"):
+        hook.on_checkpoint("weights.pt")
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_checkpoint_that_fails_reaches_the_training_in_strict_mode_only(
+    out_dir, messages, monkeypatch, strict
+):
+    monkeypatch.setenv("SMDEBUG_STRICT", str(int(strict)))
+    with hook_that_listens(out_dir) as hook:
+        hook.on_checkpoint(lambda: 1 // 0)
+        asked_for_a_checkpoint(out_dir)
+        wait_for(lambda: hook._rule_watch.requests)
+        if strict:
+            with pytest.raises(ZeroDivisionError):
+                hook.begin_step()
+        else:
+            hook.begin_step()
+            assert messages.containing("rule Mine asked for failed. ZeroDivisionError")
+
+
+def test_processes_that_ask_for_the_same_thing_are_answered_once(out_dir):
+    written = []
+    with hook_that_listens(out_dir) as hook:
+        hook.on_checkpoint(lambda: written.append(int(hook.step)))
+        for step in (7, 7, 8):
+            asked_for_a_checkpoint(out_dir, step=step)
+            time = run_control.asked(out_dir, "checkpoint")["time"]
+            wait_for(lambda: hook._rule_watch._requests._seen.get("checkpoint") == time)  # noqa: B023
+            hook.begin_step()
+        run_control.ask(out_dir, "stop", rule="Mine", step=8, message="")
+        wait_for(lambda: hook._rule_watch.requests)
+        with pytest.raises(TrainingStopRequested):
+            hook.begin_step()
+        run_control.ask(out_dir, "stop", rule="Other", step=9, message="")
+        wait_for(lambda: hook._rule_watch.requests)
+        hook.begin_step()  # the training is ending
+    assert written == [0, 2]
+
+
+def test_actions_that_take_long_do_not_keep_requests_waiting(out_dir):
+    class Slow(Told):
+        def perform(self, hit):
+            super().perform(hit)
+            assert go_on.wait(60)
+            return "Slept."
+
+    go_on = threading.Event()
+    rule = {"rule": "VanishingGradient", "actions": [slow := Slow()]}
+    with Hook(out_dir, save_config=EVERY, rules=[rule]) as hook:
+        train(hook)
+        assert slow.event.wait(60)
+        run_control.ask(out_dir, "stop", rule="Mine", step=7, message="")
+        wait_for(lambda: hook._rule_watch.requests)
+        with pytest.raises(TrainingStopRequested):
+            hook.begin_step()
+        go_on.set()
+
+
+# --- trainings that hang
+
+STALLED = {"rule": "StalledTrainingRule", "threshold": 1, "stop_training_on_fire": "True"}
+
+
+def test_a_stalled_training_is_asked_to_stop(out_dir):
+    with Hook(out_dir, save_config=EVERY, rules=[STALLED]) as hook:
+        hook.begin_step()
+        hook.save_scalar("x", 1)
+        hook.end_step()
+        wait_for(lambda: hook._rule_watch.requests)
+        with pytest.raises(TrainingStopRequested, match="StalledTrainingRule asked at step 0"):
+            hook.begin_step()
+        assert run_control.is_answered(out_dir)
+    assert [hit["severity"] for hit in findings(out_dir)] == ["error"]
+
+
+def test_without_the_switch_a_stalled_training_is_only_reported(out_dir):
+    rule = {**STALLED, "stop_training_on_fire": "no"}
+    with Hook(out_dir, save_config=EVERY, rules=[rule]) as hook:
+        hook.begin_step()
+        hook.save_scalar("x", 1)
+        hook.end_step()
+        wait_for(lambda: findings(out_dir))
+        hook.begin_step()
+    assert not (out_dir / run_control.FOLDER).exists()
+
+
+def test_a_wrong_prefix_is_refused_before_anything_is_written(out_dir):
+    with pytest.raises(SMDebugValueError, match="training_job_prefix"):
+        Hook(out_dir, rules=[{**STALLED, "training_job_name_prefix": "a b"}])
+    assert not out_dir.exists()
+
+
+HANGING = """
+import sys, time
+from smdebug import Hook, SaveConfig, _core
+from smdebug.rules.action import StopStalled
+stop = StopStalled(grace_s=0.1, kill_s=60)
+rule = {"rule": "StalledTrainingRule", "threshold": 1, "actions": [stop]}
+hook = Hook(sys.argv[1], save_config=SaveConfig(save_interval=1), rules=[rule])
+hook.begin_step()
+hook.save_scalar("x", 1)
+hook.end_step()
+time.sleep(600)  # as if a collective operation never ended
+"""
+
+
+def test_a_training_that_hangs_is_ended_from_inside(out_dir):
+    process = recorded.start(HANGING, out_dir)
+    try:
+        assert process.wait(timeout=recorded.TIMEOUT_SECS) == -signal.SIGTERM
+    finally:
+        process.kill()
+        said, _ = process.communicate()
+    assert "does not stop as it was asked to; SIGTERM" in said
+    assert run_control.asked(out_dir, "stop")["rule"] == "StalledTrainingRule"
+
+
+LISTENING = """
+import sys, time
+from smdebug import Hook, SaveConfig
+from smdebug.exceptions import TrainingStopRequested
+rules = [{"rule": "VanishingGradient", "actions": '[{"name": "log", "level": "info"}]'}]
+hook = Hook(sys.argv[1], save_config=SaveConfig(save_interval=1), rules=rules)
+seen_at = None
+try:
+    while True:
+        if seen_at is None and hook._rule_watch.requests:
+            seen_at = int(hook.step)
+        hook.begin_step()
+        hook.save_scalar("x", 1)
+        time.sleep(0.005)  # as if it trained
+except TrainingStopRequested as stop:
+    # Seen before the look above, or between it and the beginning of the step.
+    assert seen_at in (None, int(hook.step)), (seen_at, int(hook.step))
+    hook.close()
+    print(stop.rule, flush=True)
+    sys.exit(42)
+"""
+
+
+def test_all_processes_of_a_run_stop_at_the_step_after_they_saw_the_request(out_dir):
+    sizes = {"WORLD_SIZE": "3"}
+    ranks = [recorded.start(LISTENING, out_dir, RANK=str(rank), **sizes) for rank in range(3)]
+    try:
+        wait_for(lambda: len(run_control.records(out_dir)) == 3)
+        run_control.ask(out_dir, "stop", rule="Mine", step=1, message="")
+        assert [rank.wait(timeout=recorded.TIMEOUT_SECS) for rank in ranks] == [42] * 3
+    finally:
+        for rank in ranks:
+            rank.kill()
+    for rank in ranks:
+        said, _ = rank.communicate()
+        assert said.splitlines()[-1] == "Mine"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from smdebug import run_control
 from smdebug.pytorch import Hook, modes
 from smdebug.pytorch.lightning import RecordingCallback
 from torch import nn
@@ -93,6 +95,36 @@ def test_each_batch_of_lightning_is_a_step(tmp_path: Path, by_hand: bool) -> Non
     assert not np.array_equal(
         saved(trial, "Lit_net.a.weight", 0), saved(trial, "Lit_net.a.weight", 1)
     )
+
+
+def test_lightning_ends_as_a_rule_asks_for_it(tmp_path: Path) -> None:
+    rule = {"rule": "VanishingGradient", "actions": '{"name": "log", "level": "info"}'}
+    hook = Hook(tmp_path / "run", rules=[rule])
+    written = []
+    hook.on_checkpoint(lambda: written.append(int(hook.step)))
+
+    class Asking(lightning.Callback):
+        def on_train_batch_end(self, trainer: Any, module: Any, *args: Any) -> None:
+            if int(hook.step) == 2:
+                for request in ("checkpoint", "stop"):
+                    run_control.ask(tmp_path / "run", request, rule="Mine", step=2, message="")
+                while len(hook._rule_watch.requests) < 2:
+                    time.sleep(0.01)
+
+    trainer = lightning.Trainer(
+        max_epochs=50,
+        callbacks=[RecordingCallback(hook), Asking()],
+        default_root_dir=tmp_path,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        accelerator="cpu",
+    )
+    trainer.fit(Lit(by_hand=False), data(10))
+    hook.close()
+    assert trainer.should_stop and trainer.global_step == 4
+    assert int(hook.step) == 3 and written == [2]
 
 
 class Sentences(torch.utils.data.Dataset[Any]):

@@ -9,11 +9,13 @@ import inspect
 import json
 import pickle
 import re
+import signal
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
+import recorded
 import smdebug.rules
 import writing
 from smdebug import _core
@@ -30,6 +32,7 @@ from smdebug.rules import (
     ExplodingTensor,
     LossNotDecreasing,
     Rule,
+    StalledTrainingRule,
     VanishingGradient,
     create_rule,
     diagnose,
@@ -38,6 +41,7 @@ from smdebug.rules import (
     run_rules,
 )
 from smdebug.rules.action import File
+from smdebug.rules.action.stop_stalled import stop_on_fire
 from smdebug.rules.executors import SerialExecutor
 from smdebug.trials import create_trial
 
@@ -333,3 +337,84 @@ def test_wrong_questions_of_a_diagnosis_are_refused(trial):
         diagnose(trial, "ExplodingTensor", {"VanishingGradient": {}})
     with pytest.raises(SMDebugValueError, match="treshold"):
         diagnose(trial, ["VanishingGradient"], {"VanishingGradient": {"treshold": 1}})
+
+
+# --- rules that watch the clock
+
+
+def test_a_stalled_run_fires_while_it_is_waited_for(out_dir):
+    writing.step(out_dir, 0, x=np.ones(2, np.float32))
+    writing.collections(out_dir)
+    told = []
+
+    class Told(File):
+        def perform(self, hit):
+            told.append(hit)
+            return super().perform(hit)
+
+    trial = create_trial(out_dir)
+    rule = StalledTrainingRule(trial, Told(str(out_dir) + ".jsonl"), threshold=1)
+    with pytest.raises(RuleEvaluationConditionMet, match="StalledTrainingRule at step 0"):
+        invoke_rule(rule, raise_eval_cond=True)
+    assert told[0].message == "No new step for 1 s; the newest is step 0."
+    assert (told[0].step, told[0].severity) == (0, "error") and rule.report["RuleTriggered"] == 1
+    writing.end(out_dir)
+    with pytest.raises(NoMoreData):
+        invoke_rule(rule, 1)
+
+
+def test_a_run_that_never_begins_is_stalled_too(out_dir):
+    writing.collections(out_dir)
+    rule = StalledTrainingRule(create_trial(out_dir), threshold=1)
+    with pytest.raises(RuleEvaluationConditionMet, match="at step -1"):
+        invoke_rule(rule, raise_eval_cond=True)
+
+
+HANGING = """
+import sys, time
+import numpy as np
+from smdebug import Hook, SaveConfig, run_control
+run_control.announce(sys.argv[1])
+hook = Hook(sys.argv[1], save_config=SaveConfig(save_interval=1))
+hook.begin_step()
+hook.save_scalar("x", 1)
+hook.end_step()
+time.sleep(600)
+"""
+
+
+def test_stop_training_on_fire_stops_the_run(out_dir):
+    process = recorded.start(HANGING, out_dir)
+    try:
+        rule = StalledTrainingRule(create_trial(out_dir), threshold=1, stop_training_on_fire="True")
+        (stop,) = rule._actions._actions
+        stop.grace_s = 0.0  # nobody listens, so there is nothing to wait for
+        with pytest.raises(RuleEvaluationConditionMet):
+            invoke_rule(rule, raise_eval_cond=True)
+        assert process.wait(timeout=recorded.TIMEOUT_SECS) == -signal.SIGTERM
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_run_in_an_object_store_is_stopped_as_a_job_that_must_be_named(monkeypatch):
+    monkeypatch.delenv("TRAINING_JOB_NAME", raising=False)
+    asked = {"stop_training_on_fire": True}
+    with pytest.raises(SMDebugValueError, match="needs training_job_name_prefix"):
+        stop_on_fire("StalledTrainingRule", asked, "s3://bucket/run")
+    assert stop_on_fire("StalledTrainingRule", {"stop_training_on_fire": False}, "run") is None
+    monkeypatch.setenv("TRAINING_JOB_NAME", "mine")
+    made = stop_on_fire("StalledTrainingRule", asked, "s3://bucket/run")
+    assert "'mine'" in made.intent(None)
+
+
+def test_a_hit_may_be_less_severe_than_its_rule(out_dir):
+    for step, rate in enumerate([0.1] * 20 + [0.0001]):
+        writing.step(out_dir, step, lr=np.float32(rate))
+    writing.collections(out_dir)
+    writing.end(out_dir)
+    rule = create_rule("LearningRate", create_trial(out_dir), {"tensor_regex": "lr"})
+    assert rule.severity == "warning"
+    with pytest.raises(RuleEvaluationConditionMet):
+        invoke_rule(rule, raise_eval_cond=True)
+    assert [hit["severity"] for hit in rule.report["Details"].values()] == ["info"]

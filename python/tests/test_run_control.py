@@ -233,7 +233,7 @@ def test_a_rule_watches_a_recording_run_and_stops_it(out_dir):
         with pytest.raises(RuleEvaluationConditionMet, match="Above at step 33"):
             invoke_rule(Above(trial, StopTraining(grace_s=LONG_SECS)), raise_eval_cond=True)
         assert end_of(process) == 42
-        assert process.stdout.read().split() == ["Above", "33"]
+        assert process.stdout.read().splitlines()[-1].split() == ["Above", "33"]
     finally:
         process.kill()
         process.communicate()

@@ -68,8 +68,15 @@ void print(const Terminal& terminal, const rules::Finding& finding) {
                                ? fmt::format("at {}", place(finding.first_step))
                                : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
                                              place(finding.first_step), place(finding.last_step));
-  out << fmt::format("\n{}  {}  {}\n", painted(terminal, finding.severity),
-                     terminal.paint(Style::strong, finding.kind->name), when);
+  out << fmt::format("\n{}  {}", painted(terminal, finding.severity),
+                     terminal.paint(Style::strong, finding.kind->name));
+  const int columns = text_width(fmt::format("{:<7}  {}  {}", "", finding.kind->name, when));
+  if (width <= 0 || columns <= width) {
+    out << "  " << when << '\n';
+  } else {
+    out << '\n';
+    print_wrapped(out, when, 2, width);
+  }
   print_wrapped(out, printable(finding.first_hit.message), 2, width);
   if (finding.tensors.size() > 1) print_wrapped(out, "Tensors: " + tensors_of(finding), 2, width);
   if (finding.workers.size() > 1) {

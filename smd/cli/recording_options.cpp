@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kCollections = {
-    "all", "biases", "gradients", "inputs", "losses", "outputs", "weights"};
+constexpr std::array<std::string_view, 8> kCollections = {
+    "all", "biases", "gradients", "inputs", "losses", "optimizer_variables", "outputs", "weights"};
 constexpr std::array<std::string_view, 2> kWorkers = {"one", "all"};
 constexpr std::array<std::string_view, 2> kLayouts = {"packed", "original"};
 

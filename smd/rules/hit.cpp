@@ -16,10 +16,9 @@ constexpr std::array<std::string_view, 3> kOps = {"<", ">", "=="};
 constexpr std::array<std::string_view, 3> kOpWords = {"below", "above", "equal to"};
 
 std::string sentence(const Violation& v, uint64_t count) {
-  std::string out = fmt::format("{}{} is {}, {} {}", v.metric,
-                                v.tensor.empty() ? "" : fmt::format(" of '{}'", v.tensor),
-                                number_text(v.value), kOpWords[static_cast<size_t>(v.op)],
-                                number_text(v.threshold));
+  std::string out = fmt::format(
+      "{}{} is {}, {} {}", v.metric, v.tensor.empty() ? "" : fmt::format(" of '{}'", v.tensor),
+      number_text(v.value), kOpWords[static_cast<size_t>(v.op)], number_text(v.threshold));
   if (count > 1) out += fmt::format(", and {} more like it", count - 1);
   return out + ".";
 }

@@ -7,10 +7,10 @@
 //   while (!*follower.poll()) trial->wait(…);
 
 #include <memory>
-#include <vector>
 
 #include "smd/base/clock.h"
 #include "smd/base/result.h"
+#include "smd/rules/progress_meter.h"
 #include "smd/rules/runner.h"
 #include "smd/rules/trial_feed.h"
 #include "smd/trial/trial.h"
@@ -29,20 +29,10 @@ class RunFollower final {
   const TrialFeed& feed() const { return feed_; }
 
  private:
-  // When each worker was last heard of.
-  struct Heard {
-    Step newest_step = -1;
-    double secs = 0;
-  };
-  Progress progress();
-
   const std::shared_ptr<Trial> trial_;
   Runner& runner_;
-  const std::shared_ptr<const Clock> clock_;
+  ProgressMeter meter_;
   TrialFeed feed_;
-  std::optional<StepInfo> newest_step_;
-  double newest_secs_;
-  std::vector<Heard> heard_;  // by worker
 };
 
 }  // namespace smd::rules

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -254,6 +255,10 @@ Writer::~Writer() { (void)close(); }
 
 void Writer::run(std::shared_ptr<Shared> shared) {
   pthread_setname_np(pthread_self(), "smdebug-writer");
+  // Waking up must not push the training thread off its processor. Where this is not allowed,
+  // writing works as well.
+  const sched_param priority{};
+  (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &priority);
   Executor executor;
   while (true) {
     if (const auto due = shared->due(); due && !shared->queue.wait_until(*due)) {

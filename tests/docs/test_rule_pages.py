@@ -18,21 +18,25 @@ from smdebug import _core  # noqa: E402
 
 RULES = {rule["name"]: rule for rule in _core.rule_table()}
 TITLE = re.compile(r"<title>([^<]*)</title>")
-# Rules that no run of the fault bench can show; the others get an entry in rule_pictures.py.
-WITHOUT_PICTURE = {
-    "CreateXgboostReport",  # reports, and judges nothing
-    "LossScaleCollapse",  # the trainings of the bench keep their loss scale
-    "SimilarAcrossRuns",  # compares two runs
-    "StalledTrainingRule",  # watches the clock
-}
 
 
 def test_pages_are_fresh_and_pictures_are_there():
     assert rule_pages.check() == []
 
 
-def test_rules_without_a_picture_are_known():
-    assert set(rule_pages.rules_without_pictures()) == WITHOUT_PICTURE & set(RULES)
+def test_a_rule_without_a_page_or_a_picture_is_found(monkeypatch):
+    table = [*_core.rule_table(), {**RULES["Overfit"], "name": "MyRule", "snake_name": "my_rule"}]
+    monkeypatch.setattr(rule_pages._core, "rule_table", lambda: table)
+    problems = rule_pages.check()
+    assert "docs/reference/rules/my_rule.md is old; run tools/rule_pages.py." in problems
+    assert "MyRule has neither a picture nor a reason to have none." in problems
+
+
+def test_every_page_has_a_picture_or_says_why_not():
+    for name, rule in RULES.items():
+        page = rule_pages.page(rule)
+        assert "## Sick and healthy" in page, name
+        assert ("_sick.svg" in page) != (name in rule_pages.WITHOUT_PICTURE), name
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

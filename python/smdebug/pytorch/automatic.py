@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,12 +18,10 @@ from torch import nn
 from smdebug import _core
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
-from smdebug.pytorch.callbacks import Callbacks
 from smdebug.pytorch.capture import Capture
 from smdebug.pytorch.hook import GRADIENT_SOURCES, STEP_ON, Hook
 from smdebug.pytorch.names import Root
 from smdebug.pytorch.optimizer import OptimizerWatch
-from smdebug.pytorch.selection import Selection
 from smdebug.pytorch.worker import out_dir_of_attempt
 
 # FrameworkParameters of the JSON file, with their types.
@@ -40,32 +39,19 @@ _MARK = "smdebug.loss"
 
 
 class AutomaticCapture(Capture):
-    """Marks losses, and does not look at models in steps of which only losses are saved."""
-
-    def __init__(self, core: Any, lock: Any, callbacks: Callbacks) -> None:
-        super().__init__(core, lock, callbacks)
-        self._offered = False
-        self._idle: dict[int, Selection] = {}  # selections that hold nothing of any model
+    """Marks losses, so that a number that was computed from one is not taken for another."""
 
     def join(self, root: Root) -> None:
         """A model that was just registered takes part in a step that has begun."""
-        self._idle.clear()
         if root is self.roots[0] or not self._core.is_step_wanted:
             return
-        plans = self._plans([root])
+        plans = self._plans(self._selections.at(self._core), [root])
         self._attach(plans)
         self._offer_parameters(plans)
 
-    def _offer_all(self) -> None:
-        # Such steps are frequent, and models are large.
-        selection = self._selections.at(self._core)
-        if id(selection) in self._idle:
-            self.detach()
-            return
-        self._offered = False
-        super()._offer_all()
-        if not (self._offered or self._has_lazy) and self._attachment.is_empty:
-            self._idle[id(selection)] = selection
+    def loss_callback(self, name: str) -> Any:
+        """As for other hooks, and every loss is marked."""
+        return self._callbacks.of_module("A loss", partial(self.after_loss, name))
 
     def save(
         self,
@@ -74,7 +60,6 @@ class AutomaticCapture(Capture):
         kind: _core.Kind = _core.Kind.automatic,
     ) -> None:
         """As for other hooks."""
-        self._offered = self._offered or bool(names)
         if kind == _core.Kind.loss:
             for tensor in tensors:
                 if tensor.grad_fn is not None:

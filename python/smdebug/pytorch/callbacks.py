@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -67,7 +66,7 @@ class Callbacks:
         """
         return _core.Callback(self.safe(site, function), set_eval_frame, self._core, only_wanted)
 
-    def direct_path(self, lock: threading.RLock, indices: dict[str, int], located: Any) -> Any:
+    def direct_path(self, lock: _core.HookLock, indices: dict[str, int], located: Any) -> Any:
         """What callbacks of the core share; located(name) is called in that of a bad tensor."""
         if isinstance(self._core, InertCore):
             return None

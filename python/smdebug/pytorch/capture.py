@@ -6,7 +6,6 @@ that such steps pay for nothing; a saved step after another finds them in place.
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from torch import nn
 
 from smdebug import _core
+from smdebug.collection import CollectionKeys
 from smdebug.pytorch.attachment import Attachment
 from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
@@ -24,11 +24,15 @@ from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.selection import Selection, Selections
 from smdebug.pytorch.tensors import PLAIN_TENSORS, inputs_of, is_lazy, loss_in, tensors_in
 
+# Saved only if somebody asks for this collection.
+OPTIMIZER_STATE = CollectionKeys.OPTIMIZER_VARIABLES
+STATE_PREFIX = "optimizer/"
+
 
 class Capture:
     """The tensors of saved steps, found by callbacks. Its methods hold the lock of the hook."""
 
-    def __init__(self, core: Any, lock: threading.RLock, callbacks: Callbacks) -> None:
+    def __init__(self, core: Any, lock: _core.HookLock, callbacks: Callbacks) -> None:
         self._core = core
         self._lock = lock
         self._callbacks = callbacks
@@ -116,17 +120,27 @@ class Capture:
 
     # ---- attaching
 
-    def _offer_all(self) -> None:
-        plans = self._plans(self.roots)
-        if not self._attachment.fits([plan for _, _, plan in plans]):
-            self.detach()
-            self._attach(plans)
-        self._offer_parameters(plans)
+    def add(self, root: Root) -> None:
+        """A model that was just registered takes part from the next step on."""
+        self.roots.append(root)
+        self._selections.forget()
 
-    def _plans(self, roots: list[Root]) -> list[tuple[Root, nn.Module, Plan]]:
+    def _offer_all(self) -> None:
         selection = self._selections.at(self._core)
         # What waits for a NaN must see every tensor.
         self._direct.enabled = not (selection.watches or self.sees_all)
+        if selection.is_resting():
+            self.detach()
+            return
+        plans = self._plans(selection, self.roots)
+        if not self._attachment.fits([plan for _, _, plan in plans]):
+            self.detach()
+            self._attach(plans)
+        if not self._offer_parameters(plans) and self._attachment.is_empty and not self._has_lazy:
+            selection.rest()
+
+    @staticmethod
+    def _plans(selection: Selection, roots: list[Root]) -> list[tuple[Root, nn.Module, Plan]]:
         alive = [(root, root.module()) for root in roots]
         return [
             (root, module, selection.plan(root, module))
@@ -143,9 +157,11 @@ class Capture:
             if not self._has_lazy and not _is_compiled(root, module):
                 self._attachment.plans.append(plan)
 
-    def _offer_parameters(self, plans: list[tuple[Root, nn.Module, Plan]]) -> None:
+    def _offer_parameters(self, plans: list[tuple[Root, nn.Module, Plan]]) -> bool:
+        """Whether there were any."""
         pairs = [pair for _, _, plan in plans for pair in plan.parameters()]
         self.save([name for name, _ in pairs], [parameter for _, parameter in pairs])
+        return bool(pairs)
 
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
         if is_lazy(parameter):
@@ -188,6 +204,11 @@ class Capture:
             return self._callbacks.of_module("A forward", after)
         slow = self._callbacks.safe("A forward", after)
         return _core.ModuleCallback(self._direct, name, PLAIN_TENSORS, slow)
+
+    def loss_callback(self, name: str) -> Any:
+        """A callback for after the forward of a loss."""
+        slow = self._callbacks.safe("A loss", partial(self.after_loss, name))
+        return _core.ModuleCallback(self._direct, name, PLAIN_TENSORS, slow, _core.Kind.loss)
 
     def _note_call(self, module_name: str) -> None:
         """The first bad tensor belongs to a module that is being called."""
@@ -285,9 +306,28 @@ class Capture:
         with self._lock:
             self.save([name for name, _ in known], [gradient for _, gradient in known])
 
-    def on_updated(self) -> None:
-        """An update is over."""
+    def wants_state(self) -> bool:
+        """Whether what an optimizer keeps of each parameter is saved at this step."""
+        observed = self._core.is_step_wanted and self._core.is_collection_observed(OPTIMIZER_STATE)
+        return observed and not self._callbacks.are_off
+
+    def on_updated(self, state: list[tuple[nn.Parameter, str, torch.Tensor]]) -> None:
+        """An update is over; what the optimizer keeps now, as (parameter, key, value)."""
         self.update_seen = True
+        if not state:
+            return
+        names = {
+            id(parameter): name
+            for root in self.roots
+            if (module := root.module()) is not None
+            for name, parameter in root.parameters(module)
+        }
+        known = [
+            (f"{STATE_PREFIX}{names[id(p)]}/{key}", v) for p, key, v in state if id(p) in names
+        ]
+        with self._lock:
+            labels, values = [name for name, _ in known], [value for _, value in known]
+            self.save(labels, values, _core.Kind.optimizer_state)
 
     def guarded(self, site: str, *call: Any) -> None:
         """Calls a function with arguments; a failure goes through the guard."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
@@ -18,16 +17,17 @@ from smdebug.hook import LAST_WORDS_MS, BaseHook, InertCore, StepScope
 from smdebug.logger import get_logger
 from smdebug.pytorch.auto_mode import AutoMode
 from smdebug.pytorch.callbacks import Callbacks, graph_task_id, is_replay, set_eval_frame
-from smdebug.pytorch.capture import Capture
+from smdebug.pytorch.capture import OPTIMIZER_STATE, STATE_PREFIX, Capture
 from smdebug.pytorch.collection import CollectionManager
 from smdebug.pytorch.names import ModuleNames, Root
 from smdebug.pytorch.optimizer import OptimizerWatch
 from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.tensors import SPARSE_DENSE_LIMIT, tensors_in
-from smdebug.pytorch.worker import find_worker, out_dir_of_attempt
+from smdebug.pytorch.worker import find_worker, out_dir_of_attempt, rank_and_size
 
 STEP_ON = ("forward", "optimizer")
 GRADIENT_SOURCES = ("backward", "optimizer")
+STATE_PATTERN = "^" + STATE_PREFIX
 
 
 class Hook(BaseHook):
@@ -111,7 +111,7 @@ class Hook(BaseHook):
     def _set_up(self) -> None:
         self._step_on = STEP_ON[0]
         self._auto_mode = self.canonical_names = False
-        self._lock = threading.RLock()
+        self._lock = _core.HookLock()
         self._callbacks = Callbacks(self._core)
         self._names = ModuleNames()
         if isinstance(self._collection_manager, CollectionManager):
@@ -128,6 +128,9 @@ class Hook(BaseHook):
     def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
         # Not a method: the core must not keep the hook alive.
         return super()._plumbing(manager) | {"identify": find_worker}
+
+    def _rank_and_size(self) -> tuple[int, int]:
+        return rank_and_size()
 
     @property
     def collection_manager(self) -> PlainCollectionManager:
@@ -164,7 +167,9 @@ class Hook(BaseHook):
                     f"{root.prefix} is a TorchScript module: its parameters and gradients are "
                     "recorded, its inputs and outputs cannot be. Begin each step with hook.step()."
                 )
-            self._capture.roots.append(root)
+            self._capture.add(root)
+            if OPTIMIZER_STATE in self._core.include_collections:
+                self._watch_state()
             if self.compiled_modules and len(self._capture.roots) == 1 and root.handles:
                 after = self._callbacks.of_module(
                     "A forward", self._capture.after_compiled_forward, only_wanted=False
@@ -175,6 +180,15 @@ class Hook(BaseHook):
 
     register_hook = register_module
 
+    def _watch_state(self) -> None:
+        """Somebody wants what optimizers keep: it is named after the parameters."""
+        for name in ("weights", "biases"):
+            collection = self._core.collections.find(name)
+            if collection is not None and STATE_PATTERN not in collection.exclude_regex:
+                collection.exclude(STATE_PATTERN)
+        if self._watch is None:
+            self._watch = OptimizerWatch(self._capture)
+
     def register_loss(self, loss_module: nn.Module) -> None:
         """Records inputs and outputs of a loss; the outputs are in the collection `losses`."""
         if not isinstance(loss_module, nn.Module):
@@ -184,7 +198,7 @@ class Hook(BaseHook):
         self._check_open()
         with self._lock:
             name = self._names.add_loss(loss_module)
-            after = self._callbacks.of_module("A loss", partial(self._capture.after_loss, name))
+            after = self._capture.loss_callback(name)
             handle = loss_module.register_forward_hook(after, with_kwargs=True)
             self._loss_handles.append((loss_module, handle))
 

@@ -1,7 +1,8 @@
 """A callback for Lightning, whose training does not call the model's forward.
 
 `Trainer(callbacks=[RecordingCallback(hook)])`: each batch is a step, its mode is TRAIN or EVAL, and
-the loss of each training batch is saved as `loss_output_0`. The sanity check is not recorded.
+the loss of each training batch is saved as `loss_output_0`. The sanity check is not recorded. When a
+rule asks for a stop, the trainer is told and ends after the batch.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import torch
 from lightning.pytorch.callbacks import Callback
 
 from smdebug import modes
+from smdebug.exceptions import TrainingStopRequested
+from smdebug.logger import get_logger
 from smdebug.pytorch.hook import Hook
 
 
@@ -29,20 +32,20 @@ class RecordingCallback(Callback):
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, *args: Any) -> None:
         """A step of training."""
-        self._begin(modes.TRAIN)
+        self._begin(trainer, modes.TRAIN)
 
     def on_validation_batch_start(self, trainer: Any, pl_module: Any, *args: Any) -> None:
         """A step of evaluation, unless it only tries whether evaluation works."""
         if not trainer.sanity_checking:
-            self._begin(modes.EVAL)
+            self._begin(trainer, modes.EVAL)
 
     def on_test_batch_start(self, trainer: Any, pl_module: Any, *args: Any) -> None:
         """A step of evaluation."""
-        self._begin(modes.EVAL)
+        self._begin(trainer, modes.EVAL)
 
     def on_predict_batch_start(self, trainer: Any, pl_module: Any, *args: Any) -> None:
         """A step of prediction."""
-        self._begin(modes.PREDICT)
+        self._begin(trainer, modes.PREDICT)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *args: Any) -> None:
         """Saves the loss that training_step() returned."""
@@ -50,6 +53,11 @@ class RecordingCallback(Callback):
         if isinstance(loss, torch.Tensor):
             self.hook.record_tensor_value("loss", loss)
 
-    def _begin(self, mode: modes) -> None:
+    def _begin(self, trainer: Any, mode: modes) -> None:
         self.hook.set_mode(mode)
-        self.hook._guarded("Beginning a step", self.hook.begin_step)
+        try:
+            self.hook._guarded("Beginning a step", self.hook.begin_step)
+        except TrainingStopRequested as stop:
+            get_logger().warning(str(stop))
+            trainer.should_stop = True
+            self.hook._guarded("Beginning a step", self.hook.begin_step)  # a stop is asked for once

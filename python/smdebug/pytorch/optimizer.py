@@ -1,4 +1,4 @@
-"""Watches optimizers: gradients just before an update, and where a step ends."""
+"""Watches optimizers: gradients just before an update, their state after it, where a step ends."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ class Listener(Protocol):
 
     def wants_gradients(self) -> bool: ...
     def on_update(self, pairs: list[tuple[torch.nn.Parameter, torch.Tensor]]) -> None: ...
-    def on_updated(self) -> None: ...
+    def wants_state(self) -> bool: ...
+    def on_updated(self, state: list[tuple[torch.nn.Parameter, str, torch.Tensor]]) -> None: ...
     def guarded(self, site: str, function: Callable[..., object], *args: Any) -> None: ...
 
 
 class OptimizerWatch:
-    """Tells a listener the gradients of each update that it wants, and that there was one."""
+    """Tells a listener the gradients and the state of each update as far as it wants them, and that
+    there was one."""
 
     def __init__(self, listener: Listener) -> None:
         # Optimizers outlive hooks: their global callbacks must not keep the hook alive.
@@ -50,7 +52,7 @@ class OptimizerWatch:
         # A closure runs forward and backward inside the update.
         if _closure(args, kwargs):
             listener.guarded("Reading gradients", _give, listener, optimizer)
-        listener.on_updated()
+        listener.guarded("An update", _give_state, listener, optimizer)
 
 
 def _give(listener: Listener, optimizer: Any) -> None:
@@ -65,6 +67,19 @@ def _give(listener: Listener, optimizer: Any) -> None:
         if p.grad is not None
     ]
     listener.on_update(pairs)
+
+
+def _give_state(listener: Listener, optimizer: Any) -> None:
+    state = []
+    if listener.wants_state():
+        state = [
+            (p, key, value)
+            for group in optimizer.param_groups
+            for p in group["params"]
+            for key, value in optimizer.state.get(p, {}).items()
+            if isinstance(value, torch.Tensor)
+        ]
+    listener.on_updated(state)
 
 
 def _closure(args: Any, kwargs: Any) -> Any:

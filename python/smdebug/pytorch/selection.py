@@ -10,6 +10,9 @@ from smdebug import _core
 from smdebug.pytorch.names import Root
 from smdebug.pytorch.plan import Plan
 
+# Saved steps until a selection that holds nothing of any model is compared with the models again:
+# they may have new parts, but looking takes longer than saving a loss.
+REST = 16
 # Indices of inputs and outputs that patterns are tried with before a module is left alone.
 TRIED_INDICES = 16
 
@@ -23,11 +26,21 @@ class Selection:
         self._names: dict[str, bool] = {}
         self._modules: dict[str, bool] = {}
         self._plans: dict[Root, Plan] = {}
+        self._rest = 0
 
     @property
     def watches(self) -> bool:
         """Whether a NaN in some tensor makes the step a saved one."""
         return bool(self._watched)
+
+    def rest(self) -> None:
+        """Nothing of any model is held now."""
+        self._rest = REST
+
+    def is_resting(self) -> bool:
+        """Whether this step need not look at models."""
+        self._rest = max(self._rest - 1, 0)
+        return self._rest > 0
 
     def holds(self, name: str) -> bool:
         """Whether the tensor of this name is saved or watched."""
@@ -70,6 +83,10 @@ class Selections:
 
     def __init__(self) -> None:
         self._known: dict[bytes, Selection] = {}
+
+    def forget(self) -> None:
+        """Models have come or gone."""
+        self._known.clear()
 
     def at(self, core: Any) -> Selection:
         """The selection for the current step of a hook."""

@@ -10,11 +10,12 @@ from smdebug import _core
 
 def find_worker() -> tuple[str, str, int]:
     """(name, chief, number of workers). Asks the libraries that the program has set up."""
-    rank, size = _rank_and_size()
+    rank, size = rank_and_size()
     return f"worker_{rank}", "worker_0", size
 
 
-def _rank_and_size() -> tuple[int, int]:
+def rank_and_size() -> tuple[int, int]:
+    """Of this process, as far as the program has set it up."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()

@@ -20,8 +20,10 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.rules.action.action import ActionArgument
+from smdebug.rules.action.stop_stalled import stop_on_fire
 from smdebug.rules.hit import Hit
 from smdebug.rules.rule import Rule
+from smdebug.tensor import StepState
 from smdebug.trial import Trial
 
 
@@ -49,6 +51,26 @@ class BuiltinRule(Rule):
         self._last_step = -1
         self._found: Mapping[str, Any] | None = None
         self.report["RuleParameters"] = json.dumps(self._parameters)
+        stop = stop_on_fire(self.rule_name, self._parameters, base_trial.path)
+        if stop is not None:
+            self._actions.add(stop)
+
+    def invoke(self, step: int) -> None:
+        """As of Rule; a rule that watches the clock is also asked while the step does not come."""
+        if self._evaluator.tick_secs is not None:
+            self._watch_clock(step)
+        super().invoke(step)
+
+    def _watch_clock(self, step: int) -> None:
+        trial = self.base_trial
+        while trial.has_passed_step(step) is StepState.NOT_YET_AVAILABLE:
+            found: Any = self._evaluator.tick(trial._core)
+            self.report["Datapoints"] += 1
+            if self._take(found):
+                self._act(self.hit(found["step"]))
+                raise RuleEvaluationConditionMet(self.rule_name, found["step"])
+            trial._core.wait(self._evaluator.tick_secs or 0)
+            trial._core.refresh()
 
     def invoke_at_step(self, step: int) -> bool:
         """Whether the rule fires; TensorUnavailableForStep if the step has nothing for it.

@@ -38,9 +38,9 @@ class AutomaticCallback(RecordingCallback):
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, *args: Any) -> None:
         """The loss was saved when it was computed."""
 
-    def _begin(self, mode: Any) -> None:
+    def _begin(self, trainer: Any, mode: Any) -> None:
         if not self._is_off and not self.hook.is_closed:
-            super()._begin(mode)
+            super()._begin(trainer, mode)
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing of it goes into checkpoints."""

@@ -28,14 +28,17 @@ class Watch final : public Invocation {
     arguments_.add_to(options);
     add_choice(options, "--on-fire", on_fire_, kOnFire,
                "what a rule does after its first hit: stop, or continue with the next step; stop");
-    options.add_option("--interval", interval_secs_, "look at least every so many seconds; 5, and more often if a rule that "
-                       "watches the clock asks for it")
+    options
+        .add_option("--interval", interval_secs_,
+                    "look at least every so many seconds; 5, and more often if a rule that "
+                    "watches the clock asks for it")
         ->type_name("SECS")
         ->check(CLI::Range(0.01, 86400.0));
   }
 
   Result<ExitCode> run(const Context& context) override {
     SMD_TRY(const auto options, arguments_.options());
+    SMD_RETURN_IF_ERROR(check_harmless(options));
     std::string note;
     SMD_TRY(std::shared_ptr<storage::Storage> storage, open_future_run(run_, note));
     if (!note.empty()) say(context, note);
@@ -88,6 +91,24 @@ class Watch final : public Invocation {
   }
 
  private:
+  // This command tells and does not act.
+  static Status check_harmless(const rules::DiagnosisOptions& options) {
+    constexpr std::string_view kSwitch = "stop_training_on_fire";
+    for (const auto& [name, given] : options.parameters) {
+      SMD_TRY(const rules::RuleKind* kind, rules::find_rule(name));
+      const bool has_switch = std::ranges::any_of(
+          kind->parameters, [&](const rules::ParameterSpec& spec) { return spec.name == kSwitch; });
+      if (!has_switch) continue;
+      SMD_TRY(const auto parsed, rules::Parameters::parse(kind->name, kind->parameters, given));
+      if (!parsed.boolean(kSwitch)) continue;
+      return Error{ErrorCode::invalid_argument,
+                   fmt::format("{} of {} needs somebody who can stop the training: give the rule "
+                               "to the hook of the training, or evaluate it in Python.",
+                               kSwitch, kind->name)};
+    }
+    return {};
+  }
+
   static void say(const Context& context, std::string_view sentence) {
     context.terminal.err << "smdebug: " << printable(sentence) << '\n' << std::flush;
   }

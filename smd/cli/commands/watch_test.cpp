@@ -22,14 +22,14 @@ class WatchCommand : public ProgramTestCase {
 
   void step(Step number, float x) { planted.step(number).floats("x", {x}).floats("y", {1}); }
   std::vector<Json> documents(std::string_view text) {
-    std::vector<Json> out;
+    std::vector<Json> found;
     for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
       const auto parsed = parse_json(std::string(text.substr(0, end)), "");
       EXPECT_TRUE(parsed.ok()) << text;
-      if (parsed.ok()) out.push_back(*parsed);
+      if (parsed.ok()) found.push_back(*parsed);
       text.remove_prefix(end + 1);
     }
-    return out;
+    return found;
   }
   // The one file of findings.
   std::string saved() const {
@@ -140,6 +140,21 @@ TEST_F(WatchCommand, wrong_usage_is_told_before_waiting) {
   EXPECT_EQ(run({"watch", root, "--interval", "0"}), 2);
   EXPECT_EQ(run({"watch", root, "--on-fire", "contine"}), 2);
   EXPECT_THAT(err, HasSubstr("continue"));
+  EXPECT_EQ(run({"watch", root, "--param", "StalledTrainingRule.stop_training_on_fire=yes"}), 2);
+  EXPECT_THAT(err, HasSubstr("give the rule to the hook of the training"));
+  EXPECT_THAT(err, Not(HasSubstr("Waiting")));
+}
+
+// Would last an hour if the rule were not asked more often than the interval says.
+TEST_F(WatchCommand, a_rule_that_watches_the_clock_is_asked_in_time) {
+  planted.collections();
+  step(3, 1);
+  EXPECT_EQ(run({"watch", root, "--interval", "3600", "--rules", "StalledTrainingRule", "--param",
+                 "StalledTrainingRule.threshold=1", "--param",
+                 "StalledTrainingRule.stop_training_on_fire=no"}),
+            1)
+      << err;
+  EXPECT_THAT(out, HasSubstr("No new step for 1 s; the newest is step 3."));
 }
 
 }  // namespace

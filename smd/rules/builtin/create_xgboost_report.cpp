@@ -196,9 +196,9 @@ constexpr CollectionRequest::Setting kEveryFive[] = {{"save_interval", "5"}};
 constexpr CollectionRequest::Setting kOnce[] = {{"save_steps", "0"}};
 constexpr CollectionRequest kCollections[] = {{collection_keys::kMetrics, kEveryFive},
                                               {collection_keys::kFeatureImportance, kEveryFive},
+                                              {collection_keys::kHyperparameters, kOnce},
                                               {collection_keys::kPredictions, kEveryFive},
-                                              {collection_keys::kLabels, kEveryFive},
-                                              {collection_keys::kHyperparameters, kOnce}};
+                                              {collection_keys::kLabels, kEveryFive}};
 
 Result<std::unique_ptr<Rule>> create(const Parameters& parameters, const RuleContext& context) {
   SMD_TRY(auto hyperparameters,

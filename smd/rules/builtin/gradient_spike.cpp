@@ -162,12 +162,11 @@ class GradientSpike final : public Rule {
           .with("values_above", Json(spike.length()));
     }
     const Share& largest = series.shares.front();
-    hits.say(
-        fmt::format("The norm of all gradients rose to {} at step {} (ordinary is below "
-                    "{}), {:.0f} % of its square from '{}', and {}.",
-                    number_text(spike.first()), spike.began_at().step,
-                    number_text(spike.threshold()), 100 * largest.share,
-                    run.tensor(largest.tensor), outcome));
+    hits.say(fmt::format(
+        "The norm of all gradients rose to {} at step {} (ordinary is below "
+        "{}), {:.0f} % of its square from '{}', and {}.",
+        number_text(spike.first()), spike.began_at().step, number_text(spike.threshold()),
+        100 * largest.share, run.tensor(largest.tensor), outcome));
   }
 
   Selection gradients_;

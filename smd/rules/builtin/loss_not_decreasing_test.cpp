@@ -55,6 +55,7 @@ TEST(LossNotDecreasing, losses_that_are_no_numbers) {
   expect_fires(kRule, "loss@0,10=1,nan", 10);
   expect_fires(kRule, "loss@0,10=1,inf", 10);
   expect_silent(kRule, "loss@0,10=nan,1");
+  EXPECT_THAT(judge(kRule, "loss@0,10=1,-nan").hits.at(0).message, HasSubstr("NaN at step 10"));
   expect_fires(kRule, "loss@0,10=0,0", 10);
   expect_fires(kRule, "loss@0,10=0,0.001", 10);
   expect_silent(kRule, "loss@0,10=-1,-2");

@@ -53,8 +53,7 @@ constexpr ParameterSpec kParameters[] = {
     {.name = "non_negative_regex",
      .type = ParameterType::list,
      .default_text = "(?i)cross_?entropy|bce|mse|l1_?loss|smooth_?l1|huber|hinge|nll_?loss",
-     .help = "Losses in whose names one of these patterns is found are never negative; others are "
-             "reported as information."},
+     .help = "Losses with such names are never negative; others are reported as information."},
 };
 
 constexpr CollectionRequest kCollections[] = {{collection_keys::kLosses}};

@@ -9,6 +9,7 @@ from smdebug.rules.action.file import File
 from smdebug.rules.action.log import Log
 from smdebug.rules.action.save_now import SaveNow
 from smdebug.rules.action.sms import SMS
+from smdebug.rules.action.stop_stalled import StopStalled
 from smdebug.rules.action.stop_training import StopTraining
 from smdebug.rules.action.webhook import Webhook
 
@@ -23,6 +24,7 @@ __all__ = [
     "File",
     "Log",
     "SaveNow",
+    "StopStalled",
     "StopTraining",
     "Webhook",
 ]

@@ -67,6 +67,11 @@ class Actions:
                 raise SMDebugTypeError(f"An action was expected, not {action!r}.")
             action.rule_name = action.rule_name or rule_name
 
+    def add(self, action: Action) -> None:
+        """One more, after the others."""
+        action.rule_name = action.rule_name or self._rule_name
+        self._actions.append(action)
+
     def _register(self, text: str) -> None:
         if not text.strip():
             return

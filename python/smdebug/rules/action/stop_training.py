@@ -7,6 +7,7 @@ import os
 import re
 import select
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 
 from smdebug import run_control
 from smdebug.exceptions import SMDebugValueError
+from smdebug.logger import get_logger
 from smdebug.rules.action.base import Action, ActionFailed, number, text
 from smdebug.rules.hit import Hit
 from smdebug.run_control import RunRecord
@@ -29,7 +31,8 @@ class StopTraining(Action):
     whose name begins with it, where `root` is the folder that holds the run of the rule.
 
     Only processes that announced themselves are signalled, and only while process number, start
-    time, host and user are the announced ones. It waits until they have ended.
+    time, host and user are the announced ones. It waits until they have ended; inside of the
+    training it does not wait, and other processes get signals only as long as this one runs.
     """
 
     default_max_fires: ClassVar[int] = 1
@@ -66,12 +69,26 @@ class StopTraining(Action):
         run, running = self._target(hit)
         if self.mode != "signal":
             run_control.ask(run, "stop", rule=hit.rule, step=hit.step, message=hit.message)
-        # Who evaluates a rule inside of the training cannot wait for its own end.
         others = [record for record in running if record.pid != os.getpid()]
-        if self.mode == "cooperative" or not others:
-            return f"The run was asked to stop: {run}"
-        with _watched(others) as processes:
+        is_inside = len(others) < len(running)
+        if others and self.mode != "cooperative" and not is_inside:
+            return self._end(run, others)
+        if others and self.mode != "cooperative":
+            # Who evaluates a rule inside of the training cannot wait: others may wait for its end.
+            threading.Thread(
+                target=self._end_and_log, args=(run, others), name="smdebug-stop", daemon=True
+            ).start()
+        return f"The run was asked to stop: {run}"
+
+    def _end(self, run: Path, running: Sequence[RunRecord]) -> str:
+        with _watched(running) as processes:
             return f"{self._stop(processes)}: {run}"
+
+    def _end_and_log(self, run: Path, running: Sequence[RunRecord]) -> None:
+        try:
+            get_logger().info(self._end(run, running))
+        except (ActionFailed, OSError) as error:
+            get_logger().error(f"Other processes of the run could not be stopped. {error}: {run}")
 
     def _stop(self, processes: list[_Process]) -> str:
         if self.mode == "both" and _ended(processes, self.grace_s):
