@@ -51,6 +51,8 @@ COMPAT = ("DeadRelu.compat=true", "FeatureImportanceOverweight.compat=true")
 TUNED: tuple[str, ...] = (
     "AllZero.collection_names=gradients",
     "UnchangedTensor.collection_names=weights",
+    # Without bounds it looks and says nothing.
+    "TensorVariance.collection_names=weights",
 )
 # Pauses of the bench last half a second instead of minutes.
 SCALED = ("TrainingPause.least_secs=0.45",)
