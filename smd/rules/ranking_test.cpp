@@ -81,6 +81,20 @@ TEST_F(Ranking, a_less_severe_finding_explains_nothing) {
   EXPECT_THAT(explanations(), ElementsAre("", "", "ExplodingTensor"));
 }
 
+TEST_F(Ranking, what_was_given_explains_what_was_seen_earlier) {
+  add("DeadUnits", 0);
+  add("WeightsNotUpdated", 5);
+  add("LearningRate", 300);
+  EXPECT_THAT(ranked(), ElementsAre("LearningRate", "DeadUnits", "WeightsNotUpdated"));
+  EXPECT_THAT(explanations(), ElementsAre("", "LearningRate", "LearningRate"));
+}
+
+TEST_F(Ranking, of_what_was_given_the_table_decides) {
+  add("ActivationScale", 0);
+  add("InputRange", 2);
+  EXPECT_THAT(ranked(), ElementsAre("InputRange", "ActivationScale"));
+}
+
 TEST_F(Ranking, hints_come_last_and_explain_nothing) {
   add("PoorWeightInitialization", 0, Severity::info);
   kinds_.back().is_hint_unasked = true;
