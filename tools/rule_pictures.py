@@ -121,6 +121,7 @@ PICTURES: dict[str, Picture] = {
 # Why the others have none, in a sentence of their page.
 WITHOUT_PICTURE: dict[str, str] = {
     "CreateXgboostReport": "There is no picture here: the rule judges nothing, it writes a page with pictures of the training instead.",
+    "LayerStopped": "There is no picture here: the demo draws such a run, at the top of the README.",
     "StalledTrainingRule": "There is no picture here: the rule looks at the clock while a run grows, and in a stalled run there is nothing to draw.",
     "TrainingPause": "There is no picture here: the rule looks at the times of steps, which are no tensor.",
 }

@@ -42,6 +42,7 @@ constexpr CauseRow kTable[] = {
     {"DeadRelu", layer, "A layer of zeros passes no gradient to those before it."},
     {"SaturatedActivation", layer, "A flat activation passes almost no gradient."},
     {"AllZero", layer, "What is zero passes nothing on."},
+    {"LayerStopped", gradient, "A layer without gradient stays as it is."},
     {"MostlyZeroGradients", gradient, "Zero gradients are what dead units leave."},
     {"VanishingGradient", gradient, "Small gradients are why weights stand still."},
     {"RelativeVanishingGradient", gradient, "Small gradients are why weights stand still."},
