@@ -131,8 +131,14 @@ def counts(output: str) -> tuple[int, int, int]:
     return total[0], total[1], total[2]
 
 
-def run(suite: Suite, verbose: bool) -> tuple[int, int, bool]:
-    """Runs a suite; (passed, failed, whether all is well)."""
+def complaints(output: str) -> list[str]:
+    """The lines of a suite's output that name what failed."""
+    found = re.compile(r"^(FAILED|ERROR) |\*\*\*(Failed|Timeout|Exception|Not Run)|: error: ")
+    return [line.strip() for line in output.splitlines() if found.search(line)]
+
+
+def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
+    """Runs a suite; (passed, failed, what is wrong)."""
     log = LOGS / f"{suite.name}.log"
     print(f"--- {suite.name}: {suite.covers}", flush=True)
     start = time.monotonic()
@@ -171,7 +177,9 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, bool]:
     )
     if problem and not verbose:
         print("\n".join(output.splitlines()[-60:]), flush=True)
-    return passed, failed, not problem and failed == 0
+    if not problem and failed == 0:
+        return passed, failed, []
+    return passed, failed, [problem or f"{failed} failed", *complaints(output)[:20]]
 
 
 def main() -> int:
@@ -189,16 +197,19 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("CCACHE_DIR", str(Path.home() / ".cache" / "ccache"))
     total_passed = total_failed = 0
-    well = True
+    wrong: dict[str, list[str]] = {}
     for suite in SUITES:
         if suite.name not in wanted:
             continue
-        passed, failed, ok = run(suite, args.verbose)
+        passed, failed, problems = run(suite, args.verbose)
         total_passed += passed
         total_failed += failed
-        well = well and ok
+        if problems:
+            wrong[suite.name] = problems
+    for name, problems in wrong.items():
+        print(f"--- {name} failed: " + "\n    ".join(problems))
     print(f"{total_passed} passed, {total_failed} failed")
-    return 0 if well else 1
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
