@@ -182,6 +182,17 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     return passed, failed, [problem or f"{failed} failed", *complaints(output)[:20]]
 
 
+def make_environments(suites: list[Suite]) -> subprocess.Popen[bytes]:
+    """Makes the environments of the suites in the background, in the order of need.
+
+    A suite waits for its own; where this fails, the suite tries again and tells why.
+    """
+    names = re.findall(r"tools/venv\.sh ([\w-]+)", " ".join(suite.command for suite in suites))
+    command = "; ".join(f"nice tools/venv.sh {name}" for name in dict.fromkeys(names)) or "true"
+    with (LOGS / "environments.log").open("w") as log:
+        return subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=log, stderr=log)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -198,14 +209,15 @@ def main() -> int:
     os.environ.setdefault("CCACHE_DIR", str(Path.home() / ".cache" / "ccache"))
     total_passed = total_failed = 0
     wrong: dict[str, list[str]] = {}
-    for suite in SUITES:
-        if suite.name not in wanted:
-            continue
+    suites = [suite for suite in SUITES if suite.name in wanted]
+    environments = make_environments(suites)
+    for suite in suites:
         passed, failed, problems = run(suite, args.verbose)
         total_passed += passed
         total_failed += failed
         if problems:
             wrong[suite.name] = problems
+    environments.wait()
     for name, problems in wrong.items():
         print(f"--- {name} failed: " + "\n    ".join(problems))
     print(f"{total_passed} passed, {total_failed} failed")
