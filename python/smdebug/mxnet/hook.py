@@ -263,9 +263,13 @@ class Hook(BaseHook):
             trainer = trainer_of(root.first_parameter())
             if trainer is None or self._trainers.knows(trainer):
                 continue
-            store = distributed_store(trainer)
+            self._core.leave_cost()  # a store waits for the other workers
+            try:
+                store = distributed_store(trainer)
+            finally:
+                self._core.enter_cost()
             if store is not None:
-                self._job.store = store
+                self._job.use_store(store)
                 self._trainers.watch(trainer)
 
     # ---- the end

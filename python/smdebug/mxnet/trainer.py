@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -29,38 +30,54 @@ def distributed_store(trainer: Any) -> Any:
 
 
 class TrainerWatch:
-    """Tells when trainers with a distributed store are about to send gradients."""
+    """Tells when trainers with a distributed store are about to send gradients.
+
+    Keeps neither them nor their stores alive: a store must end before the interpreter does.
+    """
 
     def __init__(self, before: Callable[[], None]) -> None:
         self._before = before
-        self._trainers: list[Any] = []
+        self._trainers: list[weakref.ref[Any]] = []
 
     def knows(self, trainer: Any) -> bool:
         """Whether it is watched."""
-        return any(known is trainer for known in self._trainers)
+        return any(known() is trainer for known in self._trainers)
 
     def watch(self, trainer: Any) -> None:
         """Calls before() whenever the trainer sends gradients from now on."""
-        self._trainers.append(trainer)
+        self._trainers.append(weakref.ref(trainer))
         for name in SENDING:
-            setattr(trainer, name, _Sending(getattr(trainer, name), self._before))
+            setattr(trainer, name, _Sending(trainer, name, self._before))
 
     def remove(self) -> None:
         """Stops watching."""
         trainers, self._trainers = self._trainers, []
-        for trainer in trainers:
+        for trainer in filter(None, (known() for known in trainers)):
             for name in SENDING:
-                if isinstance(vars(trainer).get(name), _Sending):
-                    delattr(trainer, name)
+                sending = vars(trainer).get(name)
+                if isinstance(sending, _Sending):
+                    sending.undo(trainer)
 
 
 class _Sending:
-    """A method of a trainer; before() runs first."""
+    """A method of one trainer; before() runs first."""
 
-    def __init__(self, original: Any, before: Callable[[], None]) -> None:
-        self._original = original
+    def __init__(self, trainer: Any, name: str, before: Callable[[], None]) -> None:
+        self._trainer = weakref.ref(trainer)
+        self._name = name
+        self._own = vars(trainer).get(name)  # somebody has replaced it already
         self._before = before
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self._before()
-        return self._original(*args, **kwargs)
+        if self._own is not None:
+            return self._own(*args, **kwargs)
+        trainer = self._trainer()
+        return getattr(type(trainer), self._name)(trainer, *args, **kwargs)
+
+    def undo(self, trainer: Any) -> None:
+        """The trainer is as it was."""
+        if self._own is not None:
+            setattr(trainer, self._name, self._own)
+        else:
+            delattr(trainer, self._name)

@@ -12,7 +12,11 @@ class Job:
     """The processes that train together: those of a distributed store, or of Horovod."""
 
     def __init__(self) -> None:
-        self.store: Any = None  # a distributed kvstore
+        self._of_store: tuple[int, int] | None = None
+
+    def use_store(self, store: Any) -> None:
+        """Takes rank and size from a distributed kvstore, and does not keep it alive."""
+        self._of_store = (store.rank, store.num_workers)
 
     def find_worker(self) -> tuple[str, str, int]:
         """(name, chief, number of workers)."""
@@ -20,8 +24,8 @@ class Job:
         return f"worker_{rank}", "worker_0", size
 
     def _rank_and_size(self) -> tuple[int, int]:
-        if self.store is not None:
-            return self.store.rank, self.store.num_workers
+        if self._of_store is not None:
+            return self._of_store
         horovod = sys.modules.get("horovod.mxnet")
         if horovod is not None:
             try:
