@@ -41,4 +41,8 @@ class BaseCallbacks:
         try:
             function(*args)
         except Exception as error:
-            self._guard.handle(site, error)
+            self.failed(site, error)
+
+    def failed(self, site: str, error: Exception) -> None:
+        """A failure of ours: logged, or raised again in strict mode."""
+        self._guard.handle(site, error)

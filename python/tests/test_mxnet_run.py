@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import os
 import subprocess
@@ -12,8 +13,11 @@ from typing import Any
 
 import mxnet as mx
 import pytest
+from markdown_examples import check_examples
 from mxnet_training import images, lenet, parameters_of, run, train
 from smdebug import modes, zcc
+from smdebug.hook import BaseHook
+from smdebug.mxnet import Collection, Hook
 from smdebug.trial import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,3 +193,28 @@ def test_operators_can_be_asked_for_in_the_file(tmp_path: Path) -> None:
     assert done.stdout == unrecorded(PLAIN, "hybrid").stdout
     trial = create_trial(str(tmp_path / "run"))
     assert "dense1_relu_fwd_output" in trial.tensor_names()
+
+
+def test_a_plan_tells_what_there_is_to_record_and_writes_nothing(tmp_path: Path) -> None:
+    words = ["plan", "--json", "--out", tmp_path / "run", "--interval", "5"]
+    done = start("-m", "smdebug.cli", *words, PLAIN, "plain", 50)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    tensors = {tensor["name"]: tensor for tensor in plan["tensors"]}
+    assert tensors["dense1_weight"]["shape"] == [4, 3]
+    assert tensors["dense1_weight"]["dtype"] == "float32"
+    assert set(PARAMETERS) | {"softmaxcrossentropyloss0_output_0"} <= set(tensors)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_guide_is_true(tmp_path: Path) -> None:
+    check_examples(ROOT / "docs/guide/mxnet.md", tmp_path)
+
+
+def test_the_reference_names_every_argument_and_member() -> None:
+    text = (ROOT / "docs/reference/mxnet.md").read_text(encoding="utf-8")
+    common = set(inspect.signature(BaseHook.__init__).parameters)
+    arguments = set(inspect.signature(Hook.__init__).parameters) - common - {"options"}
+    members = {n for n in vars(Hook) if not n.startswith("_")} - set(vars(BaseHook))
+    own = {n for n in vars(Collection) if not n.startswith("_")}
+    assert {n for n in arguments | members | own if f"`{n}" not in text} == set()

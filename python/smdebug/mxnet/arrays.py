@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any
 
 _CPU = (1, 0)
 
 
-@cache
-def _has_base(kind: Any, name: str) -> bool:
-    return any(base.__name__ == name for base in kind.__mro__)
+_known: dict[tuple[type, str], bool] = {}
+
+
+def _has_base(kind: type, name: str) -> bool:
+    found = _known.get((kind, name))
+    if found is None:
+        found = _known[kind, name] = any(base.__name__ == name for base in kind.__mro__)
+    return found
 
 
 def is_array(value: Any) -> bool:

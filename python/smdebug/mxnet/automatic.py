@@ -27,13 +27,13 @@ class AutomaticHook(Hook):
         """Whether the block is recorded, by itself or as a part of a model."""
         if id(block) in self._capture.losses:
             return True
-        models = [root.block() for root in self._capture.roots]
+        models = [root.module() for root in self._capture.roots]
         return any(block is part for m in models if m is not None for part in blocks_in(m))
 
     def is_first(self, block: Any) -> bool:
         """Whether this model counts the steps."""
         roots = self._capture.roots
-        return bool(roots) and roots[0].block() is block
+        return bool(roots) and roots[0].module() is block
 
     def register_block(self, block: Any) -> None:
         """As Hook does; a block that was found already is no mistake."""

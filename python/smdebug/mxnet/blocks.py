@@ -69,12 +69,13 @@ class Root:
         self._names = names
         self._parts: tuple[tuple[int, int], ...] = ()
         self._first: weakref.ref[Any] | None = None
-        self.name = name_of(block)
+        self.prefix = name_of(block)
+        self.begins_step: Any = None  # the callback before its forward
         self.handles: list[Any] = []
         self.callbacks: dict[str, Any] = {}  # by name of the block
         self.revision = 0  # grows when the model may have other parts
 
-    def block(self) -> Any:
+    def module(self) -> Any:
         """The model; None if it is gone."""
         return self._block()
 

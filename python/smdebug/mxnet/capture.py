@@ -52,17 +52,21 @@ class Capture:
         """The step ends: its parameters and gradients are those that it has left."""
         if self._core.step < 0 or not self._core.is_step_wanted:
             return
-        plans = [plan for _, _, plan in self._plans()]
-        pairs = [pair for plan in plans for pair in plan.parameters()]
+        plans = self._plans()
+        pairs = [pair for _, _, plan in plans for pair in plan.parameters()]
         self._save_parameters(pairs, "list_data")
-        self.save_gradients()
+        self._save_gradients(plans)
 
     def save_gradients(self) -> None:
         """Saves the gradients of this step; the second call in a step does nothing."""
-        if not self._has_gradients or not self._core.is_step_wanted:
+        if self._has_gradients and self._core.is_step_wanted:
+            self._save_gradients(self._plans())
+
+    def _save_gradients(self, plans: list[tuple[Root, Any, Plan]]) -> None:
+        if not self._has_gradients:
             return
         self._has_gradients = False
-        pairs = [pair for _, _, plan in self._plans() for pair in plan.gradients()]
+        pairs = [pair for _, _, plan in plans for pair in plan.gradients()]
         learned = [(name, p) for name, p in pairs if getattr(p, "grad_req", "null") != "null"]
         self._save_parameters(learned, "list_grad")
 
@@ -91,7 +95,7 @@ class Capture:
 
     def _plans(self) -> list[tuple[Root, Any, Plan]]:
         selection = self._selections.at(self._core)
-        alive = [(root, root.block()) for root in self.roots]
+        alive = [(root, root.module()) for root in self.roots]
         return [
             (root, block, selection.plan(root, block)) for root, block in alive if block is not None
         ]

@@ -20,6 +20,7 @@ from smdebug.mxnet.blocks import ParameterNames, Root, blocks_in, is_block, is_l
 from smdebug.mxnet.capture import Capture, is_training
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.mxnet.recorder import Callbacks, Recorder
+from smdebug.mxnet.step_callback import StepCallback
 from smdebug.mxnet.trainer import TrainerWatch, distributed_store, trainer_of
 from smdebug.mxnet.worker import Job
 
@@ -93,7 +94,7 @@ class Hook(BaseHook):
         self._set_up()
 
     def _set_up(self) -> None:
-        self.auto_mode = self.op_hook = False
+        self._auto_mode = self.op_hook = False
         self._lock = threading.RLock()
         self._callbacks = self._make_callbacks()
         self._capture = self._make_capture()
@@ -152,7 +153,7 @@ class Hook(BaseHook):
         """The part of a block that is registered."""
         if is_loss(block):
             return block if id(block) in self._capture.losses else None
-        known = {id(part) for root in self._capture.roots for part in blocks_in(root.block())}
+        known = {id(part) for root in self._capture.roots for part in blocks_in(root.module())}
         return next((part for part in blocks_in(block) if id(part) in known), None)
 
     def _register_loss(self, block: Any) -> None:
@@ -164,13 +165,21 @@ class Hook(BaseHook):
 
     def _register_model(self, block: Any) -> None:
         root = Root(block, self._parameter_names)
-        before = self._callbacks.of_block(
-            "Beginning a step", partial(self._before_forward, root), only_wanted=False
+        site = "Beginning a step"
+        root.begins_step = StepCallback(
+            root,
+            self._core,
+            self._lock,
+            partial(self._callbacks.counted, site, partial(self._before_forward, root)),
+            partial(self._callbacks.counted, site, self._begun),
+            self._follow_mode,
+            partial(self._callbacks.failed, site),
         )
-        root.handles.append(block.register_forward_pre_hook(before))
+        root.begins_step.follows_mode = self.auto_mode
+        root.handles.append(block.register_forward_pre_hook(root.begins_step))
         if self.op_hook:
             self._register_op_hook(block)
-        self._capture.roots = [r for r in self._capture.roots if r.block() is not None] + [root]
+        self._capture.roots = [r for r in self._capture.roots if r.module() is not None] + [root]
 
     def _register_op_hook(self, block: Any) -> None:
         register = getattr(block, "register_op_hook", None)
@@ -216,6 +225,17 @@ class Hook(BaseHook):
 
     # ---- steps
 
+    @property
+    def auto_mode(self) -> bool:
+        """Whether the mode follows autograd.is_training()."""
+        return self._auto_mode
+
+    @auto_mode.setter
+    def auto_mode(self, auto_mode: bool) -> None:
+        self._auto_mode = auto_mode
+        for root in self._capture.roots:
+            root.begins_step.follows_mode = auto_mode
+
     def set_mode(self, mode: _core.ModeKeys) -> None:
         """The mode of the steps that begin from now on."""
         super().set_mode(mode)
@@ -229,6 +249,8 @@ class Hook(BaseHook):
             self._callbacks.counted("Ending a step", self._capture.complete)
             scope = super().begin_step(step)
             self._callbacks.counted("Beginning a step", self._capture.begin)
+            for root in self._capture.roots:
+                root.begins_step.is_fast = False
         return scope
 
     def end_step(self) -> None:
@@ -239,23 +261,30 @@ class Hook(BaseHook):
             super().end_step()
 
     def _before_forward(self, root: Root, block: Any, args: Any) -> None:
-        """Before a forward of a registered model."""
+        """Before a forward of a registered model, unless there is nothing to do but to count."""
         if self._explicit_steps or self._capture.roots[0] is not root or self._core.is_closed:
             return
         if is_symbolic(args) or not root.is_on_first_context(args):
             return
         with self._lock:
-            was_wanted = self._core.is_step_wanted
-            if was_wanted:
-                self._capture.complete()
+            self._capture.complete()
             if self.auto_mode:
-                self._mode_follower.follow((is_training(),))
+                self._follow_mode()
             if self._core.step < 0:
                 self._look_for_trainers()
             super().begin_step()
-            if was_wanted or self._core.is_step_wanted:
-                self._look_for_trainers()
-                self._capture.begin()
+            self._begun()
+
+    def _begun(self) -> None:
+        """A step has begun; the next one need not come here if this one saves nothing."""
+        is_idle = not self._core.is_step_wanted
+        if not is_idle:
+            self._look_for_trainers()
+        self._capture.begin()
+        self._capture.roots[0].begins_step.is_fast = is_idle
+
+    def _follow_mode(self) -> None:
+        self._mode_follower.follow((is_training(),))
 
     def _look_for_trainers(self) -> None:
         """Takes the rank from a distributed store, whose trainer must be watched."""

@@ -32,7 +32,9 @@ class Callbacks(BaseCallbacks):
         return _core.Callback(self.safe(site, function), None, self._core, only_wanted)
 
     def counted(self, site: str, function: Any, *args: Any) -> None:
-        """Calls the function now; its time is a cost of recording."""
+        """Calls the function now, unless callbacks are off; its time is a cost of recording."""
+        if self.are_off:
+            return
         self._core.enter_cost()
         try:
             self.run(site, function, *args)
