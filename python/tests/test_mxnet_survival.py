@@ -206,6 +206,20 @@ def test_a_hook_can_be_pickled_with_what_holds_it(out_dir: Path) -> None:
     hook.close()
 
 
+def test_a_registered_net_can_be_pickled_as_before(out_dir: Path) -> None:
+    net = small()
+    x = nd.ones((1, 3))
+    expected = net(x).asnumpy()
+    pickle.dumps(net)
+    hook = Hook(out_dir, save_all=True, save_config=EVERY_STEP)
+    hook.register_block(net)
+    net(x)
+    other = pickle.loads(pickle.dumps(net))
+    np.testing.assert_array_equal(other(x).asnumpy(), expected)
+    assert int(hook.step) == 0
+    hook.close()
+
+
 def test_a_block_inside_a_net_that_is_traced_is_no_step(out_dir: Path) -> None:
     def job(hook: Any) -> Any:
         inner = small()

@@ -20,7 +20,7 @@ from smdebug.mxnet.blocks import ParameterNames, Root, blocks_in, is_block, is_l
 from smdebug.mxnet.capture import Capture, is_training
 from smdebug.mxnet.collection import CollectionManager
 from smdebug.mxnet.recorder import Callbacks, Recorder
-from smdebug.mxnet.step_callback import StepCallback
+from smdebug.mxnet.step_callback import StepCallback, StepCalls
 from smdebug.mxnet.trainer import TrainerWatch, distributed_store, trainer_of
 from smdebug.mxnet.worker import Job
 
@@ -166,15 +166,13 @@ class Hook(BaseHook):
     def _register_model(self, block: Any) -> None:
         root = Root(block, self._parameter_names)
         site = "Beginning a step"
-        root.begins_step = StepCallback(
-            root,
-            self._core,
-            self._lock,
-            partial(self._callbacks.counted, site, partial(self._before_forward, root)),
-            partial(self._callbacks.counted, site, self._begun),
-            self._follow_mode,
-            partial(self._callbacks.failed, site),
+        calls = StepCalls(
+            slow=partial(self._callbacks.counted, site, partial(self._before_forward, root)),
+            begun=partial(self._callbacks.counted, site, self._begun),
+            follow=self._follow_mode,
+            failed=partial(self._callbacks.failed, site),
         )
+        root.begins_step = StepCallback(root, self._core, self._lock, calls)
         root.begins_step.follows_mode = self.auto_mode
         root.handles.append(block.register_forward_pre_hook(root.begins_step))
         if self.op_hook:
