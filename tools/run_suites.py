@@ -38,12 +38,17 @@ SUITES = [
         "python",
         "the Python package, and the trainings of the fault bench",
         f"{BUILD} && {PYTEST} python/tests bench/faults --ignore-glob='*/test_s3_*'"
-        " --ignore-glob='*/test_aws_*' --ignore-glob='*/test_pytorch*'",
+        " --ignore-glob='*/test_aws_*' --ignore-glob='*/test_pytorch*' --ignore-glob='*/test_mxnet*'",
     ),
     Suite(
         "torch",
         "the hook for PyTorch, with the real framework",
         f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
+    ),
+    Suite(
+        "mxnet",
+        "the hook for MXNet, with the real framework",
+        f"{BUILD} && tools/venv.sh mxnet && .venvs/mxnet/bin/python -m pytest python/tests/test_mxnet*.py",
     ),
     Suite(
         "s3",
