@@ -15,8 +15,10 @@ from smdebug import singleton
 from smdebug.logger import DuplicateLogFilter, get_logger
 
 # Tests of frameworks run in environments that have them.
-if importlib.util.find_spec("torch") is None:
-    collect_ignore_glob = ["test_pytorch*"]
+FRAMEWORKS = {"torch": "test_pytorch*", "xgboost": "test_xgboost*", "lightgbm": "test_lightgbm*"}
+collect_ignore_glob = [
+    tests for package, tests in FRAMEWORKS.items() if importlib.util.find_spec(package) is None
+]
 
 VARIABLES = (
     "USE_SMDEBUG",
