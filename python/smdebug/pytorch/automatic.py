@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
-import sys
 import tempfile
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -24,6 +22,7 @@ from smdebug.pytorch.names import Root
 from smdebug.pytorch.optimizer import OptimizerWatch
 from smdebug.pytorch.selection import Selection
 from smdebug.pytorch.worker import out_dir_of_attempt
+from smdebug.unattended import close_with_process, log_to_stderr
 
 # FrameworkParameters of the JSON file, with their types.
 OPTIONS: dict[str, type] = {
@@ -225,7 +224,7 @@ class AutomaticHook(Hook):
 
 def make_hook() -> AutomaticHook:
     """The hook that the job's JSON file describes; its messages keep off the script's output."""
-    _log_to_stderr()
+    log_to_stderr()
     path = _core.config_file_path()
     with open(path, encoding="utf-8") as file:
         document: Any = _core.parse_json(file.read(), path)
@@ -244,7 +243,7 @@ def make_hook() -> AutomaticHook:
             changed.flush()
             hook = kind.create_from_json_file(changed.name)
     _apply(hook, document.get("FrameworkParameters") or {})
-    _close_with_process(hook)
+    close_with_process(hook)
     return hook
 
 
@@ -259,18 +258,3 @@ def _apply(hook: AutomaticHook, parameters: Any) -> None:
             get_logger().warning(f"Ignoring the unknown key '{name}' in FrameworkParameters.{hint}")
             continue
         hook.set_option(name, value)
-
-
-def _log_to_stderr() -> None:
-    if "SMDEBUG_LOG_ALL_TO_STDOUT" in os.environ:
-        return
-    for handler in get_logger().handlers:
-        if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stdout:
-            handler.setStream(sys.stderr)
-
-
-def _close_with_process(hook: AutomaticHook) -> None:
-    """Children of multiprocessing end without what is registered with atexit."""
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None:
-        util.Finalize(None, hook._close, args=(True,), exitpriority=10)
