@@ -37,12 +37,22 @@ SUITES = [
     Suite(
         "python",
         "the Python package",
-        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*'",
+        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*' --ignore-glob='*/test_xgboost*' --ignore-glob='*/test_lightgbm*'",
     ),
     Suite(
         "torch",
         "the hook for PyTorch, with the real framework",
         f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
+    ),
+    Suite(
+        "xgboost",
+        "the hooks for XGBoost and LightGBM, with the real packages",
+        f"{BUILD} && tools/venv.sh xgboost && .venvs/xgboost/bin/python -m pytest python/tests/test_xgboost*.py python/tests/test_lightgbm*.py",
+    ),
+    Suite(
+        "xgboost17",
+        "the hook for XGBoost, with an older version",
+        f"{BUILD} && tools/venv.sh xgboost17 && .venvs/xgboost17/bin/python -m pytest python/tests/test_xgboost.py python/tests/test_xgboost_input.py",
     ),
     Suite(
         "s3",
@@ -72,8 +82,8 @@ SUITES = [
     ),
     Suite(
         "native",
-        "the installed C++ package, its examples and its adapter for libtorch",
-        f"{BUILD} && tools/venv.sh torch && cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
+        "the installed C++ package, its examples, and its adapters for libtorch and XGBoost",
+        f"{BUILD} && for name in torch xgboost xgboost17; do tools/venv.sh $name || exit 1; done && cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
     ),
     Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
     Suite(

@@ -25,7 +25,11 @@ PATTERNS = {
     "inputs": [r"^(?!.*[Ll]oss_input).*_input_\d+$"],
     "outputs": [r"^(?!.*[Ll]oss_output).*_output_\d+$"],
 }
-COLLECTIONS = ("all", "biases", "gradients", "inputs", "losses", "outputs", "weights")
+COLLECTIONS = (
+    *("all", "average_shap", "biases", "feature_importance", "full_shap", "gradients"),
+    *("hyperparameters", "inputs", "labels", "losses", "metrics", "outputs", "predictions"),
+    *("trees", "weights"),
+)
 
 
 @dataclass(frozen=True)

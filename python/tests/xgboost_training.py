@@ -11,9 +11,10 @@ from smdebug.xgboost import Hook, SaveConfig, create_trial
 
 PARAMS = {"objective": "binary:logistic", "max_depth": 2, "eta": 0.3, "nthread": 1}
 EVERY_ROUND = SaveConfig(save_interval=1)
-TREE_COLUMNS = (
-    "Tree Node ID Feature Split Yes No Missing Gain Cover Category".split()  # as XGBoost orders them
-)
+TREE_COLUMNS = [
+    *("Tree", "Node", "ID", "Feature", "Split", "Yes", "No", "Missing", "Gain", "Cover"),
+    "Category",
+]
 KINDS = ("weight", "gain", "cover", "total_gain", "total_cover")
 
 

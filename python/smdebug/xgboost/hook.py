@@ -10,7 +10,7 @@ import xgboost
 from xgboost.callback import TrainingCallback
 
 from smdebug import _core
-from smdebug.boosting import BoostingHook
+from smdebug.boosting.hook import BoostingHook
 from smdebug.xgboost import data as xgboost_data
 from smdebug.xgboost.rounds import BoosterRound, EvalsLog, FoldsRound
 from smdebug.xgboost.worker import find_worker

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import xgboost
 
-from smdebug.boosting import Unavailable, is_loss
+from smdebug.boosting.rounds import Unavailable, is_loss
 from smdebug.xgboost import trees
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class FoldsRound:
 class BoosterRound(FoldsRound):
     """A round of one model."""
 
-    tree_columns = trees.COLUMNS
+    tree_columns: Sequence[str] = trees.COLUMNS
 
     def __init__(self, hook: Hook, model: Any, log: EvalsLog) -> None:
         super().__init__(log)
