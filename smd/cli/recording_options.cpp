@@ -19,8 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kCollections = {
-    "all", "biases", "gradients", "inputs", "losses", "outputs", "weights"};
+constexpr std::array<std::string_view, 15> kCollections = {
+    "all",         "average_shap", "biases",  "feature_importance",
+    "full_shap",   "gradients",    "inputs",  "hyperparameters",
+    "labels",      "losses",       "metrics", "outputs",
+    "predictions", "trees",        "weights"};
 constexpr std::array<std::string_view, 2> kWorkers = {"one", "all"};
 constexpr std::array<std::string_view, 2> kLayouts = {"packed", "original"};
 

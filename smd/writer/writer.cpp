@@ -242,12 +242,14 @@ void Writer::begin_step(const StepInfo& step) {
   batch_.add(BeginStep{step});
 }
 
-void Writer::tensor(std::string_view name, const TensorView& view, double wall_secs) {
+void Writer::tensor(std::string_view name, const TensorView& view, double wall_secs,
+                    std::span<const std::string_view> other_names) {
   if (dropping_) return;
   const format::TensorHead head{.name = batch_.copy(name),
                                 .dtype = view.dtype,
                                 .shape = batch_.copy(view.shape),
-                                .wall_secs = wall_secs};
+                                .wall_secs = wall_secs,
+                                .other_names = batch_.copy_texts(other_names)};
   const auto item = static_cast<int64_t>(size_of(view.dtype));
   const int64_t count = view.size();
   const bool large = static_cast<uint64_t>(count * item) >= format::kLargeTensorBytes;
@@ -293,12 +295,9 @@ void Writer::reductions(std::string_view tensor, double wall_secs,
 void Writer::strings(std::string_view name, std::span<const int64_t> shape,
                      std::span<const std::string_view> strings, double wall_secs) {
   if (dropping_) return;
-  std::vector<std::string_view> copies;
-  copies.reserve(strings.size());
-  for (std::string_view text : strings) copies.push_back(batch_.copy(text));
   batch_.add(
       StringData{{.name = batch_.copy(name), .shape = batch_.copy(shape), .wall_secs = wall_secs},
-                 batch_.copy(std::span<const std::string_view>(copies))});
+                 batch_.copy_texts(strings)});
   flush_if_large();
 }
 
