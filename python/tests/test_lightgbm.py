@@ -74,7 +74,7 @@ def value(trial: Any, name: str, step: int) -> Any:
 
 
 def test_names_are_those_of_xgboost(out_dir: Path) -> None:
-    trial, model = record(out_dir)
+    trial, _ = record(out_dir)
     assert trial.steps() == [0, 1, 2, 3]
     names = set(trial.tensor_names())
     metrics = {f"{d}-{m}" for d in ("training", "valid-1") for m in ("binary_logloss", "auc")}
@@ -191,7 +191,7 @@ def test_defaults_are_metrics_at_every_tenth_round(out_dir: Path) -> None:
 
 def test_data_that_lightgbm_does_not_predict_is_refused(out_dir: Path) -> None:
     x, y = rows()
-    with pytest.raises(SMDebugTypeError, match="must be an array, or a pair .* not Dataset"):
+    with pytest.raises(SMDebugTypeError, match=r"must be an array, or a pair .* not Dataset"):
         Hook(str(out_dir), train_data=lightgbm.Dataset(x, y))
 
 

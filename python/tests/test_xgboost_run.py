@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from markdown_examples import check_examples
 from smdebug import zcc
 from smdebug.trial import create_trial
 from xgboost_training import KINDS, Data, value
@@ -192,3 +193,7 @@ def test_everything_can_be_undone(
     ]
     assert after == before
     assert create_trial(str(out_dir)).steps() == [0]
+
+
+def test_the_guide_is_true(tmp_path: Path) -> None:
+    check_examples(ROOT / "docs/guide/xgboost.md", tmp_path)
