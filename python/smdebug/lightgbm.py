@@ -5,7 +5,6 @@ Collections and names are those of XGBoost; trees have the columns of LightGBM's
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -41,45 +40,6 @@ class Hook(BoostingHook):
     framework: ClassVar[str] = "LightGBM"
     before_iteration: ClassVar[bool] = False
 
-    def __init__(
-        self,
-        out_dir: str | os.PathLike[str] | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | os.PathLike[str] | None = None,
-        dry_run: bool = False,
-        reduction_config: ReductionConfig | None = None,
-        save_config: Any = None,
-        include_regex: Any = None,
-        include_collections: Any = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-        hyperparameters: dict[str, Any] | None = None,
-        train_data: Any = None,
-        validation_data: Any = None,
-        *,
-        shap_max_rows: int | None = None,
-        **options: Any,
-    ) -> None:
-        checked = {
-            "train_data": _checked(train_data, "train_data"),
-            "validation_data": _checked(validation_data, "validation_data"),
-        }
-        given = {
-            "out_dir": out_dir,
-            "export_tensorboard": export_tensorboard,
-            "tensorboard_dir": tensorboard_dir,
-            "dry_run": dry_run,
-            "reduction_config": reduction_config,
-            "save_config": save_config,
-            "include_regex": include_regex,
-            "include_collections": include_collections,
-            "save_all": save_all,
-            "include_workers": include_workers,
-            **options,
-        }
-        self._configure(given, hyperparameters, shap_max_rows)
-        self._data = checked
-
     def _set_up(self) -> None:
         super()._set_up()
         # Before early stopping, which has 30 and ends the calls of a round. LightGBM sets it on
@@ -87,23 +47,18 @@ class Hook(BoostingHook):
         self.order = 25
         self._model: Callable[[], Any] = lambda: None  # that of this training
 
-    @property
-    def train_data(self) -> Any:
-        """What SHAP values are computed of."""
-        return self._data.get("train_data")
-
-    @train_data.setter
-    def train_data(self, value: Any) -> None:
-        self._data["train_data"] = _checked(value, "train_data")
-
-    @property
-    def validation_data(self) -> Any:
-        """What predictions and labels are saved of."""
-        return self._data.get("validation_data")
-
-    @validation_data.setter
-    def validation_data(self, value: Any) -> None:
-        self._data["validation_data"] = _checked(value, "validation_data")
+    @staticmethod
+    def _check_data(value: Any, name: str) -> tuple[Any, Any] | None:
+        """(rows, labels or None). A Dataset is refused: LightGBM does not predict it."""
+        if value is None:
+            return None
+        rows, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
+        if isinstance(rows, lightgbm.Dataset | str) or not hasattr(rows, "shape"):
+            raise SMDebugTypeError(
+                f"{name} must be an array, or a pair of an array and its labels, "
+                f"not {type(rows).__name__}."
+            )
+        return rows, labels
 
     def __call__(self, env: Any) -> None:
         """Called by LightGBM after a round."""
@@ -219,19 +174,6 @@ def _nodes(
     )
     for child in below:
         yield from _nodes(child, tree, names, depth + 1, label)
-
-
-def _checked(value: Any, name: str) -> tuple[Any, Any] | None:
-    """(rows, labels or None). A Dataset is refused: LightGBM does not predict it."""
-    if value is None:
-        return None
-    rows, labels = value if isinstance(value, tuple) and len(value) == 2 else (value, None)
-    if isinstance(rows, lightgbm.Dataset | str) or not hasattr(rows, "shape"):
-        raise SMDebugTypeError(
-            f"{name} must be an array, or a pair of an array and its labels, "
-            f"not {type(rows).__name__}."
-        )
-    return rows, labels
 
 
 def get_hook(json_config_path: str | None = None) -> Hook | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,22 @@ def test_strict_mode_raises_into_the_training(
     hook.close()
 
 
+def test_a_forked_child_records_nothing(out_dir: Path) -> None:
+    data = Data()
+    hook = data.hook(out_dir, save_config=EVERY_ROUND)
+    model = data.fit(hook, 2)
+    child = os.fork()
+    if child == 0:
+        hook.before_training(model=model)
+        hook.before_iteration(model, 0, {})
+        hook.after_iteration(model, 0, {"train": {"logloss": [7.0]}})
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    trial = closed(hook)
+    assert trial.steps() == [0, 1]
+    assert value(trial, "train-logloss", 0)[0] < 1
+
+
 def test_a_closed_hook_does_nothing(out_dir: Path, messages: Messages) -> None:
     data = Data()
     hook = data.hook(out_dir, save_config=EVERY_ROUND)
@@ -150,6 +167,7 @@ def test_a_closed_hook_does_nothing(out_dir: Path, messages: Messages) -> None:
     data.fit(hook, 3)
     assert create_trial(str(out_dir)).steps() == [0, 1]
     assert len(messages.containing("this training is not recorded")) == 1
+    assert not messages.containing("failed")
 
 
 def test_scalars_and_tensors_of_a_round_belong_to_its_step(out_dir: Path) -> None:

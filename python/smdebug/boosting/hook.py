@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from smdebug import _core
+from smdebug import _core, last_words
 from smdebug.boosting.saving import SavingHook
 from smdebug.collection import CollectionManager
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
@@ -23,12 +23,26 @@ class BoostingHook(SavingHook):
     _recipe: dict[str, Any] | str | None = None
     _manager: CollectionManager | None = None  # its collections, if they are known already
     _is_copy = False
+    _data: dict[str, Any]  # train_data, validation_data, and what is derived from them
 
-    def _configure(
+    def __init__(
         self,
-        arguments: dict[str, Any],
-        hyperparameters: dict[str, Any] | None,
-        shap_max_rows: int | None,
+        out_dir: str | os.PathLike[str] | None = None,
+        export_tensorboard: bool = False,
+        tensorboard_dir: str | os.PathLike[str] | None = None,
+        dry_run: bool = False,
+        reduction_config: _core.ReductionConfig | None = None,
+        save_config: Any = None,
+        include_regex: Any = None,
+        include_collections: Any = None,
+        save_all: bool = False,
+        include_workers: str = "one",
+        hyperparameters: dict[str, Any] | None = None,
+        train_data: Any = None,
+        validation_data: Any = None,
+        *,
+        shap_max_rows: int | None = None,
+        **options: Any,
     ) -> None:
         if hyperparameters is not None and not isinstance(hyperparameters, dict):
             raise SMDebugTypeError(
@@ -38,17 +52,63 @@ class BoostingHook(SavingHook):
             raise SMDebugValueError(
                 f"shap_max_rows must be a whole number of at least 1, not {shap_max_rows!r}."
             )
-        if arguments.get("reduction_config") is not None:
+        if reduction_config is not None:
             get_logger().warning(
                 f"What the hook for {self.framework} saves is not reduced; "
                 "reduction_config is ignored."
             )
-            arguments["reduction_config"] = None
         self.hyperparameters = hyperparameters
         self.shap_max_rows = shap_max_rows
-        self._data: dict[str, Any] = {}
-        self._recipe = arguments
-        BaseHook.__init__(self, **arguments)
+        self._data = {
+            "train_data": self._check_data(train_data, "train_data"),
+            "validation_data": self._check_data(validation_data, "validation_data"),
+        }
+        self._recipe = {
+            "out_dir": out_dir,
+            "export_tensorboard": export_tensorboard,
+            "tensorboard_dir": tensorboard_dir,
+            "dry_run": dry_run,
+            "save_config": save_config,
+            "include_regex": include_regex,
+            "include_collections": include_collections,
+            "save_all": save_all,
+            "include_workers": include_workers,
+            **options,
+        }
+        BaseHook.__init__(self, **self._recipe)
+
+    # ---- data
+
+    @staticmethod
+    def _check_data(value: Any, name: str) -> Any:
+        """The data, if the framework can use it; `name` is that of the argument."""
+        raise NotImplementedError
+
+    @property
+    def train_data(self) -> Any:
+        """What SHAP values are computed of."""
+        return self._data.get("train_data")
+
+    @train_data.setter
+    def train_data(self, value: Any) -> None:
+        self.set_data(train_data=value)
+
+    @property
+    def validation_data(self) -> Any:
+        """What predictions and labels are saved of."""
+        return self._data.get("validation_data")
+
+    @validation_data.setter
+    def validation_data(self, value: Any) -> None:
+        self.set_data(validation_data=value)
+
+    def set_data(self, **data: Any) -> None:
+        """Other data, by the names of the arguments."""
+        checked = {name: self._check_data(value, name) for name, value in data.items()}
+        kept = {name: self._data.get(name) for name in ("train_data", "validation_data")}
+        self._data = kept | checked  # without what was derived from it
+
+    # ---- copies and other lives
 
     @classmethod
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
@@ -125,6 +185,8 @@ class BoostingHook(SavingHook):
         """A training begins with a model of so many rounds, which are asked for if they matter."""
         if self._is_copy and isinstance(self._core, InertCore):
             self._open()
+        elif self._core.is_closed:
+            self._tell_once("closed", "The hook is closed: this training is not recorded.")
         elif self._rounds > 0 and self._round >= 0:
             self._begin_again()
         self._offset = rounds() if self._is_resumed else 0
@@ -133,13 +195,15 @@ class BoostingHook(SavingHook):
 
     def _begin_again(self) -> None:
         """Another training with the same hook: its steps take the place of those before."""
-        if self._core.is_closed:
-            self._tell_once("closed", "The hook is closed: this training is not recorded.")
-            return
         told = self._told
+        if self._core.has_flight_recorder:
+            last_words.unregister(self)
         self._core.close(False, True)
         if self._export_thread is not None:
             self._export_thread.close()
+            self._export_thread = None
+        if isinstance(self._recipe, dict):  # exporters that were closed are of no use any more
+            self._recipe.pop("exporters", None)
         self._manager = self._collection_manager
         self._open()
         self._told = told
@@ -150,6 +214,8 @@ class BoostingHook(SavingHook):
         )
 
     def _begin_round(self, number: int) -> None:
+        if self._core.is_closed:
+            return
         if number == self._round:
             self._tell_once(
                 "twice", "The hook is in the list of callbacks twice; each round is recorded once."

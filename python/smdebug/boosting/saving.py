@@ -5,6 +5,7 @@ Nothing of a round is computed unless a collection that is due wants one of its 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
@@ -46,6 +47,7 @@ class SavingHook(BaseHook):
 
     def _set_up(self) -> None:
         self._guard = Guard(self._core.is_strict)
+        self._pid = os.getpid()
         self._round = -1  # the last one of this training
         self._recorded = True  # the last one is
         self._round_began = 0.0
@@ -59,7 +61,7 @@ class SavingHook(BaseHook):
             get_logger().warning(message)
 
     def _guarded(self, site: str, function: Callable[..., None], *args: Any) -> None:
-        if self._guard.disabled:
+        if self._guard.disabled or os.getpid() != self._pid:  # a forked child records nothing
             return
         try:
             function(*args)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from typing import Any, ClassVar
 
 import xgboost
 from xgboost.callback import TrainingCallback
 
-from smdebug import _core
 from smdebug.boosting.hook import BoostingHook
 from smdebug.xgboost import data as xgboost_data
 from smdebug.xgboost.rounds import BoosterRound, EvalsLog, FoldsRound
@@ -25,72 +23,13 @@ class Hook(BoostingHook, TrainingCallback):
 
     framework: ClassVar[str] = "XGBoost"
     _worker = staticmethod(find_worker)
-
-    def __init__(
-        self,
-        out_dir: str | os.PathLike[str] | None = None,
-        export_tensorboard: bool = False,
-        tensorboard_dir: str | os.PathLike[str] | None = None,
-        dry_run: bool = False,
-        reduction_config: _core.ReductionConfig | None = None,
-        save_config: Any = None,
-        include_regex: Any = None,
-        include_collections: Any = None,
-        save_all: bool = False,
-        include_workers: str = "one",
-        hyperparameters: dict[str, Any] | None = None,
-        train_data: Any = None,
-        validation_data: Any = None,
-        *,
-        shap_max_rows: int | None = None,
-        **options: Any,
-    ) -> None:
-        train_data = xgboost_data.check(train_data, "train_data")
-        validation_data = xgboost_data.check(validation_data, "validation_data")
-        self._configure(
-            {
-                "out_dir": out_dir,
-                "export_tensorboard": export_tensorboard,
-                "tensorboard_dir": tensorboard_dir,
-                "dry_run": dry_run,
-                "reduction_config": reduction_config,
-                "save_config": save_config,
-                "include_regex": include_regex,
-                "include_collections": include_collections,
-                "save_all": save_all,
-                "include_workers": include_workers,
-                **options,
-            },
-            hyperparameters,
-            shap_max_rows,
-        )
-        self.train_data = train_data
-        self.validation_data = validation_data
+    _check_data = staticmethod(xgboost_data.check)
 
     def _set_up(self) -> None:
         super()._set_up()
         self._linear: bool | None = None
 
     # ---- data
-
-    @property
-    def train_data(self) -> Any:
-        """What SHAP values are computed of."""
-        return self._data.get("train_data")
-
-    @train_data.setter
-    def train_data(self, value: Any) -> None:
-        self._data["train_data"] = xgboost_data.check(value, "train_data")
-        self._data.pop("shap_rows", None)
-
-    @property
-    def validation_data(self) -> Any:
-        """What predictions and labels are saved of."""
-        return self._data.get("validation_data")
-
-    @validation_data.setter
-    def validation_data(self, value: Any) -> None:
-        self._data["validation_data"] = xgboost_data.check(value, "validation_data")
 
     def _validation_matrix(self) -> Any:
         found = self._data["validation_data"] = xgboost_data.load(self.validation_data)

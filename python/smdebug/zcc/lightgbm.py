@@ -59,16 +59,16 @@ class Discovery:
         sets = arguments.get("valid_sets") or ()
         listed = sets if isinstance(sets, list | tuple) else [sets]
         validation = [data for data in listed if data is not train]
-        self.hook._data = {
-            "train_data": _rows(train),
-            "validation_data": _rows(validation[-1]) if validation else None,
-        }
+        self.hook.set_data(
+            train_data=_rows(train),
+            validation_data=_rows(validation[-1]) if validation else None,
+        )
         arguments["callbacks"] = [self.hook, *callbacks]
 
     def forget(self) -> None:
         """The training is over: its data may go."""
         if self.hook is not None:
-            self.hook._data = {}
+            self.hook.set_data(train_data=None, validation_data=None)
 
 
 def _rows(dataset: Any) -> Any:

@@ -109,7 +109,7 @@ def _patch_train(discovery: Discovery, patches: Patches) -> None:
         finally:
             discovery.params = None
             if discovery.hook is not None:
-                discovery.hook.forget()
+                discovery.hook.set_data(train_data=None, validation_data=None)
 
     for module in (xgboost, xgboost.training, sys.modules.get("xgboost.sklearn")):
         if module is not None and getattr(module, "train", None) is original:
