@@ -24,7 +24,7 @@ with contextlib.redirect_stdout(sys.stderr):
 
 PARAMS = {
     "objective": "binary:logistic",
-    "max_depth": 6,
+    "max_depth": 4,
     "eta": 0.3,
     "nthread": 1,
     "tree_method": "hist",
@@ -45,11 +45,11 @@ class Desk:
         self.base = base
         self.runs = 0
         random = np.random.RandomState(0)
-        x = random.rand(2000, 30)
+        x = random.rand(500, 30)
         y = (x[:, 0] + x[:, 1] * x[:, 2] > 0.8).astype(np.float32)
         names = [f"feature_{i}" for i in range(30)]
         self.train = xgboost.DMatrix(x, y, feature_names=names)
-        self.valid = xgboost.DMatrix(x[:500], y[:500], feature_names=names)
+        self.valid = xgboost.DMatrix(x[:200], y[:200], feature_names=names)
 
     def boost(self, hook: str, interval: int) -> list[float]:
         """[wall, processor] seconds of a training; the hook is closed within them."""
@@ -81,9 +81,19 @@ class Desk:
         """The same without and with the hook."""
         return [self.boost("", 0), self.boost(hook, interval)]
 
-    def files(self) -> int:
-        """How many files all runs have."""
-        return sum(len(files) for _, _, files in os.walk(self.base))
+    def size(self, hook: str, interval: int) -> int:
+        """Bytes that a training leaves on the disk."""
+        before = self.stored()
+        self.boost(hook, interval)
+        return self.stored() - before
+
+    def stored(self) -> int:
+        """Bytes of all runs."""
+        return sum(
+            os.path.getsize(os.path.join(folder, file))
+            for folder, _, files in os.walk(self.base)
+            for file in files
+        )
 
 
 def main() -> None:

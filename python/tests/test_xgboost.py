@@ -439,6 +439,15 @@ def test_a_feature_called_bias_takes_the_place_of_the_intercept(out_dir: Path) -
     )
 
 
+def test_names_with_quotes_do_no_harm(out_dir: Path, messages: Messages) -> None:
+    data = Data(names=['a "quoted" one', "b", "c", "d"])
+    trial, _ = record(data, out_dir, save_all=True, save_config=EVERY_ROUND)
+    assert 'average_shap/a "quoted" one' in trial.tensor_names(collection="average_shap")
+    # Before XGBoost 2 such a dump is no JSON.
+    missing = "trees/Tree" not in trial.tensor_names()
+    assert len(messages.containing("XGBoost does not tell all of this model")) == int(missing)
+
+
 def test_only_what_a_pattern_wants_is_computed(
     out_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

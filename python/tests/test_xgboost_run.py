@@ -35,7 +35,7 @@ def start(*words: object, **variables: str) -> Done:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr
