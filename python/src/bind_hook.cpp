@@ -216,8 +216,8 @@ void save_named(Hook& hook, const std::vector<std::string>& names, nb::handle va
   if (names.empty() || !hook.is_step_saved()) return;
   const TensorArg arg(value, names.front());
   if (arg.holds_strings()) {
-    raise("SMDebugTypeError", fmt::format("'{}' holds strings: only numbers can have several names.",
-                                          names.front()));
+    raise("SMDebugTypeError",
+          fmt::format("'{}' holds strings: only numbers can have several names.", names.front()));
   }
   const smd::TensorView view = arg.view();
   check(smd::check(view));

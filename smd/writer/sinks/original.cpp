@@ -53,8 +53,8 @@ class OriginalSink final : public Sink {
       SMD_RETURN_IF_ERROR(flush());
       file_->expect(length);
     }
-    pending_ = Pending{
-        .names = names_of(head), .dtype = head.dtype, .length = length, .left = bytes};
+    pending_ =
+        Pending{.names = names_of(head), .dtype = head.dtype, .length = length, .left = bytes};
     const size_t start = buffer_.size();
     format::append_record_start(buffer_, step_, head, count);
     pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));

@@ -250,8 +250,7 @@ TEST_F(OriginalSinkTest, names_of_one_tensor_share_a_record) {
     ASSERT_TRUE(sink->tensor({.name = "x", .shape = shape, .other_names = others}, bytes).ok());
     ASSERT_TRUE(sink->tensor({.name = "next", .shape = shape}, bytes).ok());
     ASSERT_TRUE(sink->end_step().ok());
-    const auto text =
-        *storage::read_all(*storage, format::index_file_name(kStep.step, "worker_0"));
+    const auto text = *storage::read_all(*storage, format::index_file_name(kStep.step, "worker_0"));
     const auto index = format::parse_index(as_text(text), "");
     ASSERT_TRUE(index.ok());
     ASSERT_EQ(index->tensors.size(), 4u);
