@@ -28,7 +28,7 @@ def make_hook(
     `options` are the FrameworkParameters of the adapter, with their types. `place_of` may choose
     another directory than the file's.
     """
-    _log_to_stderr()
+    log_to_stderr()
     path = _core.config_file_path()
     with open(path, encoding="utf-8") as file:
         document: Any = _core.parse_json(file.read(), path)
@@ -42,7 +42,7 @@ def make_hook(
             changed.flush()
             hook = kind.create_from_json_file(changed.name)
     _apply(hook, options, document.get("FrameworkParameters") or {})
-    _close_with_process(hook)
+    close_with_process(hook)
     return hook
 
 
@@ -63,7 +63,8 @@ def _apply(hook: Any, options: dict[str, Any], parameters: Any) -> None:
         hook.set_option(name, value)
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr() -> None:
+    """Messages keep off what the script prints."""
     if "SMDEBUG_LOG_ALL_TO_STDOUT" in os.environ:
         return
     for handler in get_logger().handlers:
@@ -71,7 +72,7 @@ def _log_to_stderr() -> None:
             handler.setStream(sys.stderr)
 
 
-def _close_with_process(hook: Any) -> None:
+def close_with_process(hook: Any) -> None:
     """Children of multiprocessing end without what is registered with atexit."""
     util = sys.modules.get("multiprocessing.util")
     if util is not None:

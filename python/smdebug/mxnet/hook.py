@@ -281,6 +281,10 @@ class Hook(BaseHook):
         self._capture.begin()
         self._capture.roots[0].begins_step.is_fast = is_idle
 
+    def _has_request(self) -> None:
+        for root in self._capture.roots:
+            root.begins_step.is_fast = False
+
     def _follow_mode(self) -> None:
         self._mode_follower.follow((is_training(),))
 

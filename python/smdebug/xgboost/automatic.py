@@ -1,0 +1,24 @@
+"""The hook of scripts that do not know of it: its data are those of the training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from smdebug.boosting.automatic import make_hook
+from smdebug.xgboost.hook import Hook
+
+
+class AutomaticHook(Hook):
+    """Knows the data of a training when its first round is over."""
+
+    def meet(self, train_data: Any, evals: Any) -> None:
+        """The matrices of a training; the last one that is not trained on validates."""
+        others = [data for data, _ in evals or () if data is not train_data]
+        validation_data = others[-1] if others else None
+        if train_data is not self.train_data or validation_data is not self.validation_data:
+            self.set_data(train_data=train_data, validation_data=validation_data)
+
+
+def make_automatic_hook() -> AutomaticHook:
+    """The hook that the job's JSON file describes."""
+    return make_hook(AutomaticHook)
