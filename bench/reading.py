@@ -3,7 +3,7 @@
     PYTHONPATH=python .venvs/dev/bin/python bench/reading.py SCENARIO RUN
     tools/venv.sh original -- python bench/reading.py SCENARIO RUN
 
-SCENARIO: open, first_value, series, mean, raw. Each runs in a process of its own, so that memory can be
+SCENARIO: open, first_value, series, mean, rule, raw. Each runs in a process of its own, so that memory can be
 told apart.
 """
 
@@ -21,6 +21,7 @@ os.environ["SMDEBUG_TRAINING_END_DELAY_REFRESH"] = "0"
 
 with contextlib.redirect_stdout(sys.stderr):
     import numpy as np
+    from smdebug.rules import Rule
     from smdebug.trials import create_trial
 
 logging.disable(logging.CRITICAL)
@@ -82,6 +83,35 @@ def mean(path: str) -> dict:
     return {"secs": time.perf_counter() - start, "values": count}
 
 
+class TooSmall(Rule):
+    """A rule as people write them: names what it needs, and looks at a number of each tensor."""
+
+    def __init__(self, base_trial: object) -> None:
+        super().__init__(base_trial, action_str="")
+        self.seen = 0
+
+    def set_required_tensors(self, step: int) -> None:
+        for name in self.base_trial.tensor_names():
+            self.req_tensors.add(name, steps=[step])
+
+    def invoke_at_step(self, step: int) -> bool:
+        for tensor in self.req_tensors.get():
+            self.seen += 1
+            if tensor.reduction_value(step, "mean", abs=True) < 1e-7:
+                return True
+        return False
+
+
+def rule(path: str) -> dict:
+    """One rule, written in Python, over all steps."""
+    trial = create_trial(path)
+    start = time.perf_counter()
+    judge = TooSmall(trial)
+    for step in trial.steps():
+        judge.invoke(step)
+    return {"secs": time.perf_counter() - start, "values": judge.seen}
+
+
 def raw(path: str) -> dict:
     trial = create_trial(path)
     name = trial.tensor_names()[0]
@@ -108,6 +138,7 @@ if __name__ == "__main__":
         "first_value": first_value,
         "series": series,
         "mean": mean,
+        "rule": rule,
         "raw": raw,
     }
     scenario, run = sys.argv[1:]

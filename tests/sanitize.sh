@@ -6,7 +6,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-threaded='base|storage|packed|writer|hook|trial'
+threaded='base|storage|packed|writer|hook|trial|watch'
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=0 exitcode=66"
 
@@ -44,7 +44,7 @@ run asan '.*'
 count "kills under asan" python3 tests/fault/kill_test.py --build build/asan --kills 20 --any-share
 count "signals under asan" python3 tests/fault/signal_test.py --build build/asan
 
-count "build tsan" build tsan {base,storage,writer,hook,trial}_test smd_fault_recorder smd_fault_checker
+count "build tsan" build tsan {base,storage,writer,hook,trial,watch}_test smd_fault_recorder smd_fault_checker
 run tsan "$threaded"
 count "signals under tsan" python3 tests/fault/signal_test.py --build build/tsan
 

@@ -13,14 +13,17 @@ from faults.fault import Fault, Form
 ASCENT, DEATH, MIDDLE = 50, 60, 100
 # A pause that no step of a healthy run comes near to.
 PAUSE_SECS = 0.5
+PAUSE_RULES = ("StalledTrainingRule", "TrainingPause")
 # Families whose faults leave the loss curve as it is, or nearly so.
 SILENT_NUMBERS = (19, 20, 21, 26, 27, 28, 33)
 # Steps that a fault takes from its onset until it strikes, by number; findings until then are in time.
 DEVELOPS_FOR = {23: 100}
+# Other tensors that are right to blame, by number: the inputs are what saturates the layer.
+ALSO_AT_FAULT = {7: "Net_input_0"}
 
 _NAN = ("ExplodingTensor", "NonFiniteOrigin")
-_STUCK = ("LossNotDecreasing", "SlowConvergence", "PersistentHighLoss")
-_EFFECT = ("WeightsNotUpdated", "UnintendedFreeze", "UnchangedTensor", "WeightUpdateRatio")
+_STUCK = ("LossNotDecreasing", "LossAtChance", "PersistentHighLoss")
+_EFFECT = ("WeightsNotUpdated", "UnchangedTensor", "WeightUpdateRatio")
 _SPIKE = ("LossSpike", "GradientSpike")
 _INIT = ("PoorWeightInitialization", "ActivationScale")
 _IMAGE = "hybridsequential0_input_0"
@@ -60,7 +63,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(4, "zero or constant initialisation", "initialisation"),
-        ("AllZero", "UnchangedTensor", "VanishingGradient", "MostlyZeroGradients", *_INIT),
+        (
+            *("AllZero", "UnchangedTensor", "VanishingGradient", "MostlyZeroGradients"),
+            *("IdenticalUnits", *_INIT),
+        ),
         "units_alike",
         (
             Form(("mlp", "regressor", "cnn"), injection=lambda: inject.Constant(0.0), name="zero"),
@@ -109,7 +115,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(8, "dying ReLU", "activations"),
-        ("DeadRelu", "MostlyZeroGradients", "AllZero", "VanishingGradient"),
+        ("DeadRelu", "DeadUnits", "MostlyZeroGradients", "AllZero", "VanishingGradient"),
         "dead_units",
         (
             Form(
@@ -166,7 +172,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(12, "wrong loss for the task", "head"),
-        ("InitialLoss", "OutputRange", "LossMetricDisagreement"),
+        ("InitialLoss", "OutputRange"),
         "no_accuracy",
         (Form(("mlp", "cnn", "lstm"), {"loss": "squared_ids"}, tensor="Loss"),),
     ),
@@ -188,13 +194,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(15, "two classes swapped", "labels"),
-        ("Confusion", "ClassImbalance"),
+        ("Confusion", "ClassImbalance", "SwappedClasses"),
         "swapped",
         (Form(("mlp", "cnn", "lstm"), injection=inject.SwappedClasses, tensor="predictions"),),
     ),
     Fault(
         *(16, "tiny training set", "generalisation"),
-        ("Overfit", "Overtraining"),
+        ("Overfit", "Overtraining", "GeneralizationGap"),
         "overfitted",
         (
             Form(
@@ -205,7 +211,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(17, "run past the minimum", "generalisation"),
-        ("Overtraining", "Overfit"),
+        ("Overtraining", "Overfit", "GeneralizationGap"),
         "past_minimum",
         (
             Form(("mlp",), {"train_samples": 192, "steps": 400, "batch": 32, "label_noise": 0.15}),
@@ -225,7 +231,10 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(18, "too much weight decay", "regularisation"),
-        ("AllZero", "GrowthDivergence", "VanishingGradient", "UpdateSize", *_STUCK),
+        (
+            *("AllZero", "GrowthDivergence", "VanishingGradient", "UpdateSize", "WeightCollapse"),
+            *_STUCK,
+        ),
         "withered",
         (
             Form(("mlp", "cnn"), {"decay": 1.0}),
@@ -350,13 +359,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(28, "same batch on all ranks", "ranks"),
-        ("GradientSynchronization", "RepeatedBatches"),
+        ("GradientSynchronization",),
         "same_gradients",
         (Form(("ranks",), injection=inject.SameBatch),),
     ),
     Fault(
         *(29, "attention entropy collapse", "attention"),
-        ("AttentionEntropyCollapse", "AttentionLogitGrowth"),
+        ("AttentionEntropyCollapse",),
         "collapsed",
         (
             Form(
@@ -377,7 +386,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(31, "stall", "stall"),
-        ("StalledTrainingRule", "StragglerRank"),
+        PAUSE_RULES,
         "paused",
         (
             Form(
@@ -394,7 +403,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(32, "bit flip in a weight", "corruption"),
-        (*_SPIKE, *_NAN, "GrowthDivergence", "RankDivergence", "SilentDataCorruption"),
+        (*_SPIKE, *_NAN, "GrowthDivergence", "RankDivergence"),
         "flipped",
         (
             Form(
@@ -443,7 +452,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         *(35, "Adam epsilon", "optimizer"),
-        ("AdamDenominators", "UpdateSize", "LossNotDecreasing", "SlowConvergence"),
+        ("AdamDenominators", "UpdateSize", "LossNotDecreasing", "LossAtChance"),
         "large_epsilon",
         (
             Form(("regressor", "lstm", "transformer"), {"eps": 0.1}, name="large"),

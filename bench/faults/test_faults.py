@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from smdebug import _core
 
 from faults import symptom
 from faults.case import Case, clean_cases, faulty_cases, plain_case
@@ -60,6 +61,7 @@ def test_catalogue_holds_every_fault_once() -> None:
     assert [fault.number for fault in FAULTS] == list(range(1, 36))
     for fault in FAULTS:
         assert fault.expected, fault.name
+        assert set(fault.expected) <= set(_core.builtin_rules()), fault.name
         for form in fault.forms:
             assert (form.symptom or fault.symptom) in symptom.SYMPTOMS, fault.name
 

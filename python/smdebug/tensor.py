@@ -47,7 +47,8 @@ def mode_argument(mode: Any) -> ModeKeys:
 
 def step_argument(step: Any) -> int:
     """Checks an argument that must be a step number."""
-    if isinstance(step, Integral) and not isinstance(step, bool):
+    # Plain numbers, which nearly all are, need no look at abstract classes.
+    if type(step) is int or (isinstance(step, Integral) and not isinstance(step, bool)):
         number = int(step)
         if not -_STEPS_END <= number < _STEPS_END:
             raise SMDebugValueError(f"No step has the number {number}.")

@@ -64,7 +64,9 @@ Result<std::vector<Diagnosis::Note>> add_rules(const DiagnosisOptions& options, 
       left_out.push_back({kind, "It writes files, so it has to be asked for by name."});
       continue;
     }
-    const Status added = runner.add(*kind, parameters[kind]);
+    const bool is_hint = kind->is_hint_unasked && !is_asked_for;
+    const Status added =
+        runner.add(*kind, parameters[kind], is_hint ? Severity::info : Severity::error);
     if (added.ok()) continue;
     if (is_asked_for || added.error().code != ErrorCode::not_found) return added.error();
     left_out.push_back({kind, added.error().message});

@@ -36,8 +36,6 @@ class Ranking : public testing::Test {
   }
 
   std::vector<Finding> findings;
-
- private:
   std::deque<RuleKind> kinds_;
 };
 
@@ -83,6 +81,31 @@ TEST_F(Ranking, a_less_severe_finding_explains_nothing) {
   EXPECT_THAT(explanations(), ElementsAre("", "", "ExplodingTensor"));
 }
 
+TEST_F(Ranking, what_was_given_explains_what_was_seen_earlier) {
+  add("DeadUnits", 0);
+  add("WeightsNotUpdated", 5);
+  add("LearningRate", 300);
+  EXPECT_THAT(ranked(), ElementsAre("LearningRate", "DeadUnits", "WeightsNotUpdated"));
+  EXPECT_THAT(explanations(), ElementsAre("", "LearningRate", "LearningRate"));
+}
+
+TEST_F(Ranking, of_what_was_given_the_table_decides) {
+  add("ActivationScale", 0);
+  add("InputRange", 2);
+  EXPECT_THAT(ranked(), ElementsAre("InputRange", "ActivationScale"));
+}
+
+TEST_F(Ranking, hints_come_last_and_explain_nothing) {
+  add("PoorWeightInitialization", 0, Severity::info);
+  kinds_.back().is_hint_unasked = true;
+  add("LossSpike", 5, Severity::info);
+  EXPECT_THAT(ranked(), ElementsAre("LossSpike", "PoorWeightInitialization"));
+  EXPECT_EQ(findings[0].explained_by, "");
+  // Asked for, it counts like any other.
+  findings[1].severity = findings[0].severity = Severity::warning;
+  EXPECT_THAT(ranked(), ElementsAre("PoorWeightInitialization", "LossSpike"));
+}
+
 TEST_F(Ranking, tensors_come_before_symptoms_of_the_run) {
   add("LossNotDecreasing", 50);
   add("WeightUpdateRatio", 55);
@@ -125,7 +148,7 @@ TEST_F(Ranking, the_order_does_not_depend_on_the_order_before) {
 
 TEST_F(Ranking, the_table_names_each_rule_once_in_the_order_of_the_stages) {
   std::set<std::string_view> seen;
-  CauseStage last = CauseStage::setup;
+  CauseStage last = CauseStage::given;
   for (const CauseRow& row : cause_table()) {
     EXPECT_TRUE(seen.insert(row.rule).second) << row.rule;
     EXPECT_GE(row.stage, last) << row.rule;

@@ -42,6 +42,9 @@ struct RuleKind {
   std::span<const CollectionRequest> collections{};
   // It leaves files behind, so nobody evaluates it without being asked for it.
   bool writes_files = false;
+  // Its definition also fits healthy runs. Where nobody asked for it by name or gave it parameters,
+  // what it finds is information, and other rules give the alarm.
+  bool is_hint_unasked = false;
   // invalid_argument: values that contradict each other. not_found: the parameters do not say what
   // to look at (Python: InsufficientInformationForRuleInvocation).
   Result<std::unique_ptr<Rule>> (*create)(const Parameters& parameters,

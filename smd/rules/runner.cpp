@@ -98,12 +98,12 @@ std::optional<Finding> Evaluation::finding() const {
   return out;
 }
 
-Status Runner::add(const RuleKind& kind, const Json& parameters) {
+Status Runner::add(const RuleKind& kind, const Json& parameters, Severity highest) {
   SMD_TRY(Parameters parsed, Parameters::parse(kind.name, kind.parameters, parameters));
-  return add(kind, std::move(parsed));
+  return add(kind, std::move(parsed), highest);
 }
 
-Status Runner::add(const RuleKind& kind, Parameters parameters) {
+Status Runner::add(const RuleKind& kind, Parameters parameters, Severity highest) {
   SMD_TRY(auto rule, kind.create(parameters, options_.context));
   auto added = std::make_unique<Evaluation>();
   added->kind_ = &kind;
@@ -111,7 +111,8 @@ Status Runner::add(const RuleKind& kind, Parameters parameters) {
   added->rule_ = std::move(rule);
   added->max_violations_ = static_cast<uint64_t>(parameters.integer("max_violations"));
   added->finding_.kind = &kind;
-  added->finding_.severity = kind.severity;
+  added->finding_.severity = std::min(kind.severity, highest);
+  added->highest_ = highest;
   added->finding_.parameters = parameters.to_json();
   added->parameters_ = std::move(parameters);
   evaluations_.push_back(std::move(added));
@@ -151,7 +152,10 @@ bool Runner::is_active() const {
 
 void Runner::settle(Evaluation& evaluation, const Status& status, Hits& hits) {
   if (!hits.empty()) {
-    const Hit hit = hits.take(evaluation.kind_->name);
+    Hit hit = hits.take(evaluation.kind_->name);
+    const Severity severity =
+        std::min(hit.severity.value_or(evaluation.kind_->severity), evaluation.highest_);
+    if (evaluation.highest_ < Severity::error) hit.severity = severity;
     ++evaluation.hit_count_;
     evaluation.status_ = RuleStatus::issues_found;
     Finding& finding = evaluation.finding_;
@@ -167,7 +171,6 @@ void Runner::settle(Evaluation& evaluation, const Status& status, Hits& hits) {
       if (!evaluation.workers_.contains(worker)) evaluation.workers_[worker] = run_->worker(worker);
     }
     if (evaluation.hit_count_ == 1) finding.first_step = hit.step;
-    const Severity severity = hit.severity.value_or(evaluation.kind_->severity);
     if (evaluation.hit_count_ == 1 || severity > finding.severity) {
       finding.severity = severity;
       finding.first_hit = hit;

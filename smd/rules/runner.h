@@ -58,6 +58,7 @@ class Evaluation final {
   std::vector<Selection*> selections_;
   RuleStatus status_ = RuleStatus::in_progress;
   std::string error_;
+  Severity highest_ = Severity::error;
   uint64_t max_violations_ = 0;
   uint64_t hit_count_ = 0;
   bool is_active_ = true;
@@ -77,9 +78,10 @@ class Runner final {
  public:
   explicit Runner(RunnerOptions options) : options_(std::move(options)) {}
 
-  // Errors as of RuleKind::create and Parameters::parse; nothing is added then.
-  Status add(const RuleKind& kind, Parameters parameters);
-  Status add(const RuleKind& kind, const Json& parameters);
+  // Errors as of RuleKind::create and Parameters::parse; nothing is added then. `highest`: hits
+  // that are more severe count as this.
+  Status add(const RuleKind& kind, Parameters parameters, Severity highest = Severity::error);
+  Status add(const RuleKind& kind, const Json& parameters, Severity highest = Severity::error);
 
   // --- for feeds
   // What somebody still needs of a tensor.

@@ -211,6 +211,18 @@ TEST(Runner, a_finding_is_as_severe_as_its_worst_hit_which_is_its_evidence) {
   EXPECT_EQ(findings[1].severity, Severity::warning);
 }
 
+TEST(Runner, hits_are_no_more_severe_than_was_allowed) {
+  std::optional<Severity> told;
+  Runner runner({.on_hit = [&](const Evaluation&, const Hit& hit) { told = hit.severity; }});
+  ASSERT_TRUE(runner.add(**find_rule("ExplodingTensor"), Json(nullptr), Severity::info).ok());
+  TrialFeed feed(RuleCase("x@0=[1]; x@5=[nan]").trial());
+  ASSERT_TRUE(feed.advance(runner).ok());
+  runner.finish();
+  EXPECT_EQ(told, Severity::info);
+  ASSERT_EQ(runner.findings().size(), 1u);
+  EXPECT_EQ(runner.findings()[0].severity, Severity::info);
+}
+
 TEST(TrialFeed, the_order_of_a_step_is_that_of_saving_in_every_layout) {
   // A record, numbers of two widths, a scalar and a number about a tensor, in no order by name.
   const std::string run =

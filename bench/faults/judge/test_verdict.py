@@ -49,6 +49,21 @@ def test_wrong_layer_and_late_step_are_told() -> None:
     assert found.is_step_right is False
 
 
+def test_inputs_that_saturate_a_layer_are_right_to_blame() -> None:
+    case = faulty(7, "mlp")
+    for tensor, is_right in (("layers.0.tanh_input_0", True), ("Net_input_0", True), ("w", False)):
+        assert verdict(case, alarm("InputRange", 2, tensor)).is_tensor_right is is_right
+    assert verdict(faulty(8, "mlp"), alarm("DeadRelu", 60, "Net_input_0")).is_tensor_right is False
+
+
+def test_pause_that_the_machine_made_is_no_false_alarm() -> None:
+    alarms = [alarm("TrainingPause", 100), alarm("DeadRelu", 5)]
+    stopped = replace(TRUTH, longest_pause_secs=3.0)
+    case = plain_case("mlp", 1)
+    assert judge(case, stopped, alarms, True).false_alarms == ["DeadRelu"]
+    assert judge(case, TRUTH, alarms, True).false_alarms == ["TrainingPause", "DeadRelu"]
+
+
 def test_step_is_judged_where_the_fault_has_one() -> None:
     assert verdict(faulty(13, "mlp"), alarm("LossNotDecreasing", 0)).is_step_right is None
     # Half precision overflows long after the growth began.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from faults.case import Case, Truth
-from faults.catalogue import DEVELOPS_FOR
+from faults.catalogue import ALSO_AT_FAULT, DEVELOPS_FOR, PAUSE_RULES, PAUSE_SECS
 from faults.judge import findings
 from faults.judge.alarm import Alarm
 
@@ -51,7 +51,11 @@ def judge(case: Case, truth: Truth, alarms: list[Alarm], names_causes: bool) -> 
     verdict = Verdict(case)
     fault, form = case.fault, case.form
     if fault is None or form is None:
-        verdict.false_alarms = [alarm.rule for alarm in alarms if not alarm.is_report]
+        verdict.false_alarms = [
+            alarm.rule
+            for alarm in alarms
+            if not alarm.is_report and not _is_true_pause(alarm, truth)
+        ]
         return verdict
     expected = {findings.plain(rule) for rule in fault.expected}
     counted = [a for a in alarms if fault.is_report_only or not a.is_report]
@@ -77,12 +81,20 @@ def judge(case: Case, truth: Truth, alarms: list[Alarm], names_causes: bool) -> 
     return verdict
 
 
+def _is_true_pause(alarm: Alarm, truth: Truth) -> bool:
+    """Whether the machine itself stopped the run for as long as the fault does."""
+    is_pause = findings.plain(alarm.rule) in map(findings.plain, PAUSE_RULES)
+    return is_pause and truth.longest_pause_secs >= PAUSE_SECS
+
+
 def _localise(verdict: Verdict, truth: Truth, finding: Alarm) -> None:
     """Judges the place that the best right finding names: its first tensor, its workers, its step."""
     case = verdict.case
     assert case.fault is not None and case.form is not None
     if case.form.tensor:
-        verdict.is_tensor_right = bool(finding.tensors) and case.form.tensor in finding.tensors[0]
+        wanted = (case.form.tensor, ALSO_AT_FAULT.get(case.fault.number, case.form.tensor))
+        blamed = finding.tensors[0] if finding.tensors else ""
+        verdict.is_tensor_right = any(name in blamed for name in wanted)
     if case.form.rank >= 0:
         named = finding.workers
         guilty = f"worker_{case.form.rank}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, KeysView
+from itertools import islice
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError, TensorUnavailable, TensorUnavailableForStep
@@ -68,7 +69,7 @@ class RequiredTensorsForTrial:
                 self._read(tensor, step)
 
     def _read(self, tensor: Tensor, step: int) -> None:
-        before, known = self.trial.cache, set(tensor._cached)
+        before, known = self.trial.cache, len(tensor._cached)
         self.trial.cache = True
         try:
             try:
@@ -80,7 +81,8 @@ class RequiredTensorsForTrial:
         finally:
             self.trial.cache = before
             if not before:
-                self._held += [(tensor, key) for key in tensor._cached if key not in known]
+                # Keys stand in the order in which they came.
+                self._held += [(tensor, key) for key in islice(tensor._cached, known, None)]
 
     def release(self) -> None:
         """Forgets the values that were read, unless the trial keeps everything."""

@@ -46,6 +46,14 @@ TEST_F(DiagnoseCommand, findings_are_told_in_words_and_by_exit_code) {
   EXPECT_EQ(run({"diagnose", root, "--fail-on", "info"}), 1);
 }
 
+TEST_F(DiagnoseCommand, rules_that_fit_healthy_runs_too_are_hints_unless_asked_for) {
+  record();
+  run({"diagnose", root});
+  EXPECT_THAT(out, HasSubstr("info     VanishingGradient  at step 0"));
+  run({"diagnose", root, "--param", "VanishingGradient.threshold=1e-7"});
+  EXPECT_THAT(out, HasSubstr("warning  VanishingGradient  at step 0"));
+}
+
 TEST_F(DiagnoseCommand, a_healthy_run_is_exit_code_zero) {
   record();
   EXPECT_EQ(run({"diagnose", root, "--rules", "exploding_tensor"}), 0);
@@ -253,8 +261,9 @@ TEST_F(DiagnoseCommand, lines_fit_a_terminal) {
   record();
   is_terminal = true;
   width = 60;
-  EXPECT_EQ(run({"diagnose", root, "--color", "never"}), 1);
-  EXPECT_THAT(out, HasSubstr("\nwarning  PoorWeightInitialization\n  3 times, first at step 0"));
+  // All it has are hints.
+  EXPECT_EQ(run({"diagnose", root, "--color", "never"}), 0);
+  EXPECT_THAT(out, HasSubstr("\ninfo     PoorWeightInitialization\n  3 times, first at step 0"));
   std::string_view rest = out;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());

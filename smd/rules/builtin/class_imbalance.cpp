@@ -259,6 +259,7 @@ const RuleKind class_imbalance = {
         "watch the accuracy of each class instead of the overall one. If a frequent class is "
         "mispredicted, check its labels.",
     .parameters = kParameters,
+    .is_hint_unasked = true,
     .create = create,
 };
 

@@ -241,6 +241,7 @@ const RuleKind confusion = {
         "people tell them apart? Add samples or features that separate the two classes, or "
         "merge them. Early in training this is normal: judge later steps, or lower min_diag.",
     .parameters = kParameters,
+    .is_hint_unasked = true,
     .create = create,
 };
 

@@ -125,6 +125,7 @@ const RuleKind dead_relu = {
         "early: save larger ones.",
     .parameters = kParameters,
     .collections = kCollections,
+    .is_hint_unasked = true,
     .create = create,
 };
 

@@ -104,6 +104,7 @@ const RuleKind exploding_tensor = {
         "its magnitude grew before, and look for log or division of zero if it did not. Leave "
         "out masks that hold -inf on purpose with exclude_regex.",
     .parameters = kParameters,
+    .is_hint_unasked = true,
     .create = create,
 };
 

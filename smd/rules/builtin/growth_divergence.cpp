@@ -20,7 +20,8 @@ struct Options {
 struct Track {
   bool is_known = false;
   double last = 0;
-  double start = 0;  // before the growth
+  double start = 0;    // before the growth
+  double largest = 0;  // of all that was before the growth
   int64_t grown = 0;
   bool is_told = false;
 };
@@ -35,6 +36,8 @@ class GrowthDivergence final : public Rule {
   Status observe(const StepView& step, Hits& hits) override {
     weights_.for_each(step,
                       [&](const TensorRow& row) { judge(step, row, options_.weight_limit, hits); });
+    // Gradients through a weight that is too large are an effect of it.
+    if (!hits.empty()) return {};
     gradients_.for_each(
         step, [&](const TensorRow& row) { judge(step, row, options_.gradient_limit, hits); });
     return {};
@@ -47,9 +50,14 @@ class GrowthDivergence final : public Rule {
     if (!std::isfinite(now)) return;
     // What begins at zero grows by any factor.
     const bool has_grown = track.is_known && track.last > 0 && now >= options_.factor * track.last;
-    if (!has_grown) track.start = now;
+    if (!has_grown) {
+      track.start = now;
+      track.largest = std::max(track.largest, now);
+    }
     track.grown = has_grown ? track.grown + 1 : 0;
-    const bool is_bad = track.grown >= options_.checks || now > limit;
+    // What comes back from a dip to where it was does not run away.
+    const bool runs_away = track.grown >= options_.checks && now > options_.factor * track.largest;
+    const bool is_bad = runs_away || now > limit;
     if (is_bad && !track.is_told) {
       const bool is_limit = now > limit;
       Violation* hit = hits.add(
@@ -57,6 +65,8 @@ class GrowthDivergence final : public Rule {
           Op::above,
           is_limit ? limit : std::pow(options_.factor, static_cast<double>(options_.checks)));
       if (hit != nullptr) hit->with("abs_mean", now).with("abs_mean_before", track.start);
+      // Nothing that learns has such weights: the run is lost.
+      if (is_limit) hits.set_severity(Severity::error);
       hits.say(is_limit
                    ? fmt::format("The mean magnitude of '{}' is {:.3g}, above {:.3g}.",
                                  step.tensor(row), now, limit)

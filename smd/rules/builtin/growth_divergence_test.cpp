@@ -44,6 +44,18 @@ TEST(GrowthDivergence, healthy_growth_is_silent) {
   expect_silent(kRule, series("weight/a", 60, [](int i) { return 1e-6 * i * i; }));
   expect_silent(kRule, series("gradient/a", 60, [](int i) { return i % 5 == 4 ? 30 : 1; }));
   expect_silent(kRule, "weight/a@0=[1]; weight/a@1=[nan]; weight/a@2=[1]");
+  // From a dip, such as an easy batch, back to where it was.
+  expect_silent(kRule, series("gradient/a", 30, [](int i) {
+                  return i < 12 ? 1 : std::min(1.0, 1e-3 * std::exp2(i - 12));
+                }));
+}
+
+TEST(GrowthDivergence, gradients_are_not_blamed_for_a_weight) {
+  const std::string run = "weight/a@0,1=[1,1],[1e30,1e30]; gradient/weight/a@0,1=[1,1],[1e30,1e30]";
+  const Verdict verdict = judge(kRule, run);
+  ASSERT_EQ(verdict.finding->tensors.size(), 1u);
+  EXPECT_EQ(verdict.finding->tensors[0].tensor, "weight/a");
+  EXPECT_EQ(verdict.finding->severity, Severity::error);
 }
 
 TEST(GrowthDivergence, wrong_parameters_are_told) {

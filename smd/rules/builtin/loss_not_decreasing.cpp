@@ -198,6 +198,7 @@ const RuleKind loss_not_decreasing = {
         "lower the learning rate or stop: the model may be done.",
     .parameters = kParameters,
     .collections = kCollections,
+    .is_hint_unasked = true,
     .create = create,
 };
 

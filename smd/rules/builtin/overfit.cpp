@@ -221,6 +221,7 @@ const RuleKind overfit = {
         "model smaller. If the gap was there from the first evaluation, check that both losses "
         "are computed the same way and that both sets come from the same source.",
     .parameters = kParameters,
+    .is_hint_unasked = true,
     .create = create,
 };
 

@@ -198,6 +198,7 @@ const RuleKind overtraining = {
         "by itself. If the loss is still too high, lower the learning rate or change the model "
         "instead of training longer. Give delta_relative if the losses are on a small scale.",
     .parameters = kParameters,
+    .is_hint_unasked = true,
     .create = create,
 };
 

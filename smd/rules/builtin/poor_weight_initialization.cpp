@@ -266,6 +266,7 @@ const RuleKind poor_weight_initialization = {
         "distribution_relative to judge their shape instead of their size.",
     .parameters = kParameters,
     .collections = kCollections,
+    .is_hint_unasked = true,
     .create = create,
 };
 

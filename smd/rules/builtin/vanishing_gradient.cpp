@@ -73,6 +73,7 @@ const RuleKind vanishing_gradient = {
         "exclude_regex.",
     .parameters = kParameters,
     .collections = kCollections,
+    .is_hint_unasked = true,
     .create = create,
 };
 

@@ -289,6 +289,7 @@ const RuleKind weight_update_ratio = {
         "known false alarms: give skip_frozen or skip_zero_init.",
     .parameters = kParameters,
     .collections = kCollections,
+    .is_hint_unasked = true,
     .create = create,
 };
 
