@@ -14,6 +14,7 @@ import numpy as np
 
 from smdebug import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMode, modes, singleton
 from smdebug.boosting.hook import BoostingHook
+from smdebug.boosting.rehearsal import Rehearsing
 from smdebug.collection import Collection
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.singleton import del_hook, set_hook
@@ -71,10 +72,20 @@ class Hook(BoostingHook):
         self._begin_round(env.iteration - env.begin_iteration)
         self._record(lambda: LightRound(self, env))
         # Nobody tells when a training is over: each step ends with its round.
-        if not self._core.is_closed:
+        if env.iteration + 1 >= env.end_iteration:
+            self._end_training()
+        elif not self._core.is_closed:
             self._core.end_step()
-        if self._is_copy and env.iteration + 1 >= env.end_iteration:
-            self.close()
+
+
+class Rehearsal(Rehearsing, Hook):
+    """The hook of `smdebug plan`."""
+
+    def __call__(self, env: Any) -> None:
+        """Called by LightGBM after a round, so the first one is not measured."""
+        super().__call__(env)
+        if env.iteration + 1 < env.end_iteration:
+            self.begin_measuring()
 
 
 class LightRound:

@@ -19,9 +19,11 @@ MOST_CAUGHT = 3
 class Measurements:
     """Times of steps and callbacks, and the tensors that there are to record."""
 
-    def __init__(self, core: Any) -> None:
+    def __init__(self, core: Any, is_boosting: bool = False) -> None:
         request = json.loads(os.environ["SMDEBUG_PLAN"])
         self._core = core
+        self._is_boosting = is_boosting  # the configuration means trees, not a network
+        self.known_names: set[str] = set()  # that could be saved, beside those of the models
         self._report: str = request["report"]
         self._steps_wanted: int = request["steps"]
         self._caught = 0
@@ -30,6 +32,7 @@ class Measurements:
         self._spent_secs = 0.0
         self._steps: list[dict[str, float]] = []
         self._tensors: dict[str, dict[str, Any]] = {}
+        self._active: set[str] = set()  # collections
 
     def timed(self, function: Callable[..., None], *args: Any) -> None:
         """Calls a function of ours; its time counts once if it is called by another."""
@@ -71,6 +74,7 @@ class Measurements:
         if known is not None:
             known["secs"] = min(known["secs"], secs)
             return
+        self._find_active()
         holding = [c.name for c in self._core.collections.all() if self._holds(c, name)]
         self._tensors[name] = {
             "name": name,
@@ -81,13 +85,19 @@ class Measurements:
             "secs": secs,
         }
 
+    def _find_active(self) -> None:
+        """A step that is over has no active collections any more."""
+        for collection in self._core.collections.all():
+            if self._core.is_collection_active(collection.name):
+                self._active.add(collection.name)
+
     def _holds(self, collection: Any, name: str) -> bool:
-        is_active = self._core.is_collection_active(collection.name)
+        is_active = collection.name in self._active
         return is_active and (name in collection.tensor_names or collection.holds(name))
 
     def _all_names(self, models: Iterable[Any]) -> list[str]:
         """Names that could be saved, for those who misspelt one."""
-        names = set(self._tensors)
+        names = self.known_names.union(self._tensors)
         for model in models:
             module = model.module()
             if module is None:
@@ -102,6 +112,7 @@ class Measurements:
         """Writes the report, once per job."""
         if self._core.worker != self._core.chief_worker or os.path.exists(self._report):
             return
+        self._find_active()
         collections = [
             {
                 "name": c.name,
@@ -109,10 +120,11 @@ class Measurements:
                 "raw": c.reduction_config.save_raw_tensor,
             }
             for c in self._core.collections.all()
-            if self._core.is_collection_active(c.name) and c.reduction_config is not None
+            if c.name in self._active and c.reduction_config is not None
         ]
         found = {
             "models": [model.prefix for model in models],
+            "is_boosting": self._is_boosting,
             "steps": self._steps,
             "collections": collections,
             "tensors": list(self._tensors.values()),

@@ -14,6 +14,7 @@ import numpy as np
 
 from smdebug import _core
 from smdebug.boosting.rounds import FeatureNames, Numbers, Round, Unavailable
+from smdebug.exceptions import SMDebugTypeError
 from smdebug.guard import Guard
 from smdebug.hook import BaseHook
 from smdebug.logger import get_logger
@@ -98,6 +99,21 @@ class SavingHook(BaseHook):
                 "save them more rarely, or of fewer rows with shap_max_rows.",
             )
 
+    # ---- what goes to the core
+
+    def _put(self, names: list[str], values: list[Any]) -> None:
+        """Saves arrays of numbers."""
+        for i, reason in _core.save_all(self._core, names, values):
+            raise SMDebugTypeError(f"'{names[i]}' cannot be saved. {reason}")
+
+    def _put_any(self, name: str, value: Any) -> None:
+        """Saves an array or a list, of texts or numbers."""
+        self._core.save_tensor(name, value, [])
+
+    def _put_shared(self, names: list[str], value: Any) -> None:
+        """Saves one array under several names."""
+        self._core.save_named(names, value)
+
     # ---- what is saved of a round
 
     def _wants(self, collection: str, names: Iterable[str]) -> bool:
@@ -108,7 +124,7 @@ class SavingHook(BaseHook):
         for key, value in (self.hyperparameters or {}).items():
             name = f"hyperparameters/{key}"
             if self._core.wants(name):
-                self._core.save_tensor(name, _plain(value), [])
+                self._put_any(name, _plain(value))
 
     def _save_metrics(self, told: Round) -> None:
         names, values = [], []
@@ -122,8 +138,7 @@ class SavingHook(BaseHook):
         self._save_numbers(names, np.array(values, np.float64))
 
     def _save_numbers(self, names: list[str], values: Numbers) -> None:
-        if names:
-            _core.save_all(self._core, names, [values[i : i + 1] for i in range(len(names))])
+        self._put(names, [values[i : i + 1] for i in range(len(names))])
 
     def _save_model(self, told: Round) -> None:
         features = told.features()
@@ -148,7 +163,7 @@ class SavingHook(BaseHook):
         if found is None:
             self._tell_missing("predictions", "validation_data")
         else:
-            self._core.save("predictions", found)
+            self._put(["predictions"], [found])
 
     def _save_labels(self, told: Round) -> None:
         if not self._wants("labels", ["labels"]):
@@ -157,7 +172,7 @@ class SavingHook(BaseHook):
         if found is None:
             self._tell_missing("labels", "validation_data with labels")
         else:
-            self._core.save("labels", found)
+            self._put(["labels"], [found])
 
     def _save_importance(self, told: Round) -> None:
         assert self._names is not None
@@ -172,7 +187,7 @@ class SavingHook(BaseHook):
             for feature, value in zip(scores, values, strict=True):
                 names.append(f"feature_importance/{kind}/{feature}")
                 parts.append(value / total if total > 0 else np.zeros_like(value))
-        _core.save_all(self._core, names, parts)
+        self._put(names, parts)
 
     def _save_trees(self, told: Round) -> None:
         if not self._wants("trees", [f"trees/{column}" for column in told.tree_columns]):
@@ -184,7 +199,7 @@ class SavingHook(BaseHook):
             return
         for column, values in columns.items():
             if self._core.wants(f"trees/{column}"):
-                self._core.save_tensor(f"trees/{column}", values, [])
+                self._put_any(f"trees/{column}", values)
 
     def _save_shap(self, told: Round) -> None:
         names = self._names
@@ -202,7 +217,7 @@ class SavingHook(BaseHook):
             self._tell_missing("SHAP values", "train_data")
             return
         if full:
-            self._core.save_named(names.full, values)
+            self._put_shared(names.full, values)
         if average:
             rows = tuple(range(values.ndim - 1))
             # Without the intercept, if a feature has its name.

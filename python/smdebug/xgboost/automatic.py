@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from smdebug.boosting.automatic import make_hook
+from smdebug.boosting.rehearsal import Rehearsing
 from smdebug.xgboost.hook import Hook
+from smdebug.xgboost.rounds import EvalsLog
 
 
 class AutomaticHook(Hook):
@@ -19,6 +22,15 @@ class AutomaticHook(Hook):
             self.set_data(train_data=train_data, validation_data=validation_data)
 
 
+class Rehearsal(Rehearsing, AutomaticHook):
+    """The hook of `smdebug plan`."""
+
+    def before_iteration(self, model: Any, epoch: int, evals_log: EvalsLog) -> bool:
+        """Called by XGBoost."""
+        self.begin_measuring()
+        return super().before_iteration(model, epoch, evals_log)
+
+
 def make_automatic_hook() -> AutomaticHook:
     """The hook that the job's JSON file describes."""
-    return make_hook(AutomaticHook)
+    return make_hook(Rehearsal if "SMDEBUG_PLAN" in os.environ else AutomaticHook)

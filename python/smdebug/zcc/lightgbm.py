@@ -19,8 +19,6 @@ def patch() -> Discovery:
     """Records trainings from now on."""
     with Patches() as patches:
         discovery = Discovery(patches)
-        if "SMDEBUG_PLAN" in os.environ:
-            return discovery  # nothing is recorded, and there is no rehearsal of boosting
         for name in ("train", "cv"):
             _patch(discovery, patches, name)
     return discovery
@@ -44,7 +42,7 @@ class Discovery:
         """Puts the hook into the arguments of a training, unless the script records by itself."""
         from smdebug.boosting.automatic import make_hook
         from smdebug.boosting.hook import BoostingHook
-        from smdebug.lightgbm import Hook
+        from smdebug.lightgbm import Hook, Rehearsal
 
         callbacks = list(arguments.get("callbacks") or ())
         others = [*callbacks, singleton.current_hook()]
@@ -52,7 +50,7 @@ class Discovery:
             self._patches.undo()
             return
         if self.hook is None:
-            self.hook = make_hook(Hook)
+            self.hook = make_hook(Rehearsal if "SMDEBUG_PLAN" in os.environ else Hook)
         params = arguments.get("params")
         self.hook.hyperparameters = dict(params) if isinstance(params, dict) else None
         train = arguments.get("train_set")
