@@ -91,13 +91,19 @@ class SavingHook(BaseHook):
         self._tell_cost(time.perf_counter() - began, began - self._round_began)
 
     def _tell_cost(self, secs: float, round_secs: float) -> None:
-        if secs > LONG_SECS and secs > MANY_ROUNDS * round_secs:
-            self._tell_once(
-                "cost",
-                f"Saving round {self._round} took {secs:.1f} s, as long as "
-                f"{secs / max(round_secs, 1e-6):.0f} rounds of training. SHAP values cost most: "
-                "save them more rarely, or of fewer rows with shap_max_rows.",
-            )
+        if secs <= LONG_SECS or secs <= MANY_ROUNDS * round_secs:
+            return
+        shap = any(self._core.is_collection_active(name) for name in ("full_shap", "average_shap"))
+        advice = (
+            "SHAP values cost most: save them more rarely, or of fewer rows with shap_max_rows."
+            if shap
+            else "Save it more rarely if that is too long."
+        )
+        self._tell_once(
+            "cost",
+            f"Saving round {self._round} took {secs:.1f} s, as long as "
+            f"{secs / max(round_secs, 1e-6):.0f} rounds of training. {advice}",
+        )
 
     # ---- what goes to the core
 
