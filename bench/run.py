@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import boosting_rows
+import gluon_rows
 import numpy as np
 import packed_rows
 import reading_rows
@@ -411,6 +412,11 @@ def boosting(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in boosting_rows.lines(base, quick, duration)]
 
 
+def gluon(base: Path, quick: bool) -> list[Row]:
+    """Rows about training with MXNet."""
+    return [Row(*line) for line in gluon_rows.lines(base, quick, duration)]
+
+
 PARTS = {
     "recording": recording,
     "reading": reading,
@@ -418,6 +424,7 @@ PARTS = {
     "tensorboard": histogram_rows,
     "torch": training,
     "xgboost": boosting,
+    "mxnet": gluon,
 }
 
 
