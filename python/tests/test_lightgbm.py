@@ -9,8 +9,9 @@ import lightgbm
 import numpy as np
 import pytest
 from conftest import Messages
-from smdebug.exceptions import SMDebugTypeError
+from smdebug.exceptions import SMDebugTypeError, TrainingStopRequested
 from smdebug.lightgbm import IMPORTANCE_TYPES, TREE_COLUMNS, Hook, SaveConfig, create_trial
+from smdebug.rules.action import StopTraining
 
 EVERY_ROUND = SaveConfig(save_interval=1)
 PARAMS = {
@@ -151,6 +152,7 @@ def test_cross_validation_saves_means_and_deviations(out_dir: Path) -> None:
     x, y = rows()
     hook = Hook(str(out_dir), save_all=True, save_config=EVERY_ROUND)
     log = lightgbm.cv(PARAMS, lightgbm.Dataset(x, y), 3, nfold=2, callbacks=[hook])
+    assert log == lightgbm.cv(PARAMS, lightgbm.Dataset(x, y), 3, nfold=2)
     hook.close()
     trial = create_trial(str(out_dir))
     names = {"valid-binary_logloss", "valid-auc"}
@@ -162,12 +164,32 @@ def test_cross_validation_saves_means_and_deviations(out_dir: Path) -> None:
 def test_the_scikit_learn_classes_record(out_dir: Path) -> None:
     x, y = rows()
     hook = Hook(str(out_dir), save_config=EVERY_ROUND)
-    model = lightgbm.LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1)
-    model.fit(x, y, eval_set=[(x[:10], y[:10])], callbacks=[hook])
+
+    def text_of_model(callbacks: list[Any]) -> str:
+        model = lightgbm.LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1)
+        model.fit(x, y, eval_set=[(x[:10], y[:10])], callbacks=callbacks)
+        return model.booster_.model_to_string()
+
+    assert text_of_model([hook]) == text_of_model([])
     hook.close()
     trial = create_trial(str(out_dir))
     assert trial.tensor_names(collection="metrics") == ["valid_0-binary_logloss"]
     assert trial.steps() == [0, 1, 2]
+
+
+def test_a_rule_stops_the_training(out_dir: Path) -> None:
+    stop = {"rule": "ExplodingTensor", "tensor_regex": "trees/split_gain"}  # leaves have NaN
+    hook = Hook(
+        str(out_dir),
+        include_collections=["trees"],
+        save_config=EVERY_ROUND,
+        rules=[{**stop, "actions": [StopTraining()]}],
+    )
+    with pytest.raises(TrainingStopRequested, match="Rule ExplodingTensor asked at step 0"):
+        fit(hook, 1_000_000)
+    hook.close()
+    steps = create_trial(str(out_dir)).steps()
+    assert steps == list(range(len(steps)))
 
 
 def test_a_hook_that_is_used_again_overwrites_and_says_so(

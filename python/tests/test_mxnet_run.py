@@ -204,7 +204,23 @@ def test_a_plan_tells_what_there_is_to_record_and_writes_nothing(tmp_path: Path)
     assert tensors["dense1_weight"]["shape"] == [4, 3]
     assert tensors["dense1_weight"]["dtype"] == "float32"
     assert set(PARAMETERS) | {"softmaxcrossentropyloss0_output_0"} <= set(tensors)
+    assert plan["steps_run"] == 3
+    assert {c["name"]: c["when"] for c in plan["collections"]}["weights"] == "every 5th step"
+    assert 0 < plan["bytes_per_full_step"] < plan["bytes_per_1000_steps"]
+    assert plan["step_secs"] > 0 and plan["predicted_overhead"] > 0
+    assert plan["unmatched"] == []
     assert not (tmp_path / "run").exists()
+
+
+def test_a_plan_names_patterns_that_match_nothing(tmp_path: Path) -> None:
+    words = ["plan", "--json", "--steps", "2", "--include", "dens1_weight"]
+    done = start("-m", "smdebug.cli", *words, PLAIN, "plain", 1_000_000)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["steps_run"] == 2
+    (unmatched,) = plan["unmatched"]
+    assert unmatched["pattern"] == "dens1_weight"
+    assert "dense1_weight" in unmatched["near"]
 
 
 def test_the_guide_is_true(tmp_path: Path) -> None:

@@ -248,8 +248,14 @@ def test_the_scikit_learn_classes_save_metrics(out_dir: Path) -> None:
 
     data = Data()
     hook = Hook(str(out_dir), save_config=EVERY_ROUND)
-    model = xgboost.XGBClassifier(n_estimators=4, max_depth=2, callbacks=[hook], n_jobs=1)
-    model.fit(data.x, data.y, eval_set=[(data.x[:10], data.y[:10])], verbose=False)
+
+    def fitted(callbacks: list[Any]) -> Any:
+        model = xgboost.XGBClassifier(n_estimators=4, max_depth=2, callbacks=callbacks, n_jobs=1)
+        return model.fit(data.x, data.y, eval_set=[(data.x[:10], data.y[:10])], verbose=False)
+
+    model = fitted([hook])
+    raw = [one.get_booster().save_raw("json") for one in (model, fitted([]))]
+    assert raw[0] == raw[1]
     search = GridSearchCV(model, {"max_depth": [1, 2]}, cv=2)
     search.fit(data.x, data.y, eval_set=[(data.x[:10], data.y[:10])], verbose=False)
     trial = closed(hook)

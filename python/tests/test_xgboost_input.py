@@ -96,6 +96,19 @@ def test_an_unknown_metric_is_xgboosts_error_and_leaves_nothing_half_written(out
     assert not list(out_dir.rglob("*.tmp"))
 
 
+def test_training_without_labels_is_xgboosts_error_and_leaves_nothing_half_written(
+    out_dir: Path,
+) -> None:
+    data = Data()
+    data.train = xgboost.DMatrix(data.x)
+    data.evals = [(data.train, "train")]
+    hook = data.hook(out_dir, save_all=True, save_config=EVERY_ROUND)
+    with pytest.raises(xgboost.core.XGBoostError, match="(?i)label"):
+        data.fit(hook, 2)
+    assert closed(hook).steps() == []
+    assert not list(out_dir.rglob("*.tmp"))
+
+
 def test_a_hook_that_is_listed_twice_records_once(out_dir: Path, messages: Messages) -> None:
     data = Data()
     hook = data.hook(out_dir, save_config=EVERY_ROUND)

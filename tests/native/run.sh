@@ -4,7 +4,8 @@
 # Usage: run.sh BUILD_DIR [PREFIX]
 # BUILD_DIR: a build with SMD_INSTALL=ON. PREFIX: where to install; a temporary folder unless given.
 # libtorch is the one of .venvs/torch, whose Python also runs the twin of its example; that needs the
-# extension that the preset dev builds. XGBoost is that of .venvs/xgboost and .venvs/xgboost17.
+# extension that the preset dev builds. XGBoost is that of .venvs/xgboost and .venvs/xgboost17. The
+# environments are made unless they are there.
 set -uo pipefail
 
 build=$(realpath "${1:?Usage: run.sh BUILD_DIR [PREFIX]}")
@@ -47,6 +48,9 @@ library_has_no_search_path() {
   ! readelf -d "$library" | grep -E 'RPATH|RUNPATH'
 }
 
+for name in torch xgboost xgboost17; do
+  "$source/tools/venv.sh" "$name" || exit 1
+done
 torch_python=$source/.venvs/torch/bin/python
 torch_prefix=$("$torch_python" -c 'import torch; print(torch.utils.cmake_prefix_path)')
 
