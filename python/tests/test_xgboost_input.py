@@ -13,6 +13,7 @@ import pytest
 import xgboost
 from conftest import Messages
 from smdebug import ReductionConfig
+from smdebug.boosting import saving
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
 from smdebug.xgboost import Hook, create_trial, del_hook, get_hook
 from xgboost_training import EVERY_ROUND, Data, closed, value
@@ -127,6 +128,23 @@ def test_a_hook_that_is_listed_twice_records_once(out_dir: Path, messages: Messa
     trial = closed(hook)
     assert trial.steps() == [0, 1, 2]
     assert len(messages.containing("twice")) == 1
+
+
+@pytest.mark.parametrize(
+    ("collection", "advice"),
+    [("full_shap", "of fewer rows with shap_max_rows"), ("trees", "Save it more rarely")],
+)
+def test_a_round_that_takes_long_is_said_once(
+    out_dir: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch, collection: str, advice: str
+) -> None:
+    monkeypatch.setattr(saving, "LONG_SECS", 0.0)
+    monkeypatch.setattr(saving, "MANY_ROUNDS", 0)
+    data = Data()
+    hook = data.hook(out_dir, include_collections=[collection], save_config=EVERY_ROUND)
+    data.fit(hook, 3)
+    hook.close()
+    (line,) = messages.containing("rounds of training")
+    assert line.startswith("Saving round 0 took ") and advice in line
 
 
 def test_a_failure_of_ours_costs_a_tensor_and_not_the_training(
