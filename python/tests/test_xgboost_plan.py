@@ -72,6 +72,20 @@ def test_plain_words_mean_what_they_mean_to_a_run(tmp_path: Path) -> None:
     assert found["saved_steps_per_1000"] == 100
 
 
+def test_what_is_asked_of_networks_means_trees(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    losses = {"CollectionName": "losses", "CollectionParameters": {"save_interval": "3"}}
+    gradients = {"CollectionName": "gradients", "CollectionParameters": {"include_regex": "^grad"}}
+    config.write_text(json.dumps({"CollectionConfigurations": [losses, gradients]}))
+    found = plan("--config", config, SCRIPT, "train", ENDLESS)
+    assert when(found) == {
+        "losses": "every 3rd step",
+        "metrics": "every 3rd step",
+        "feature_importance": "every 10th step",
+    }
+    assert found["unmatched"] == []
+
+
 @pytest.mark.parametrize("layout", ["packed", "original"])
 @pytest.mark.parametrize("way", ["train", "lightgbm"])
 def test_the_predicted_bytes_are_near_those_of_the_run(
@@ -135,15 +149,18 @@ def test_a_script_that_ends_early_is_planned_from_its_rounds() -> None:
 SEARCH = """
 import numpy, xgboost
 x = numpy.random.RandomState(0).rand(40, 4)
-for seed in range(100):
-    xgboost.train({"seed": seed}, xgboost.DMatrix(x, x[:, 0]), 2)
+for number in range(100):
+    booster = "gbtree" if number else "gblinear"
+    xgboost.train({"booster": booster}, xgboost.DMatrix(x, x[:, 0]), 2)
 """
 
 
 def test_trainings_of_few_rounds_are_planned_together(tmp_path: Path) -> None:
     script = tmp_path / "search.py"
     script.write_text(SEARCH)
-    assert plan("--save", "all", "--steps", "5", script)["steps_run"] == 5
+    found = plan("--save", "all", "--steps", "5", script)
+    assert found["steps_run"] == 5
+    assert "trees/Tree" in {t["name"] for t in found["tensors"]}  # not of the first one
 
 
 def test_a_plan_for_people_keeps_what_the_script_prints_apart() -> None:
