@@ -104,7 +104,7 @@ def test_training_without_labels_is_xgboosts_error_and_leaves_nothing_half_writt
     data.train = xgboost.DMatrix(data.x)
     data.evals = [(data.train, "train")]
     hook = data.hook(out_dir, save_all=True, save_config=EVERY_ROUND)
-    with pytest.raises(xgboost.core.XGBoostError, match="(?i)label"):
+    with pytest.raises(xgboost.core.XGBoostError, match=r"(?i)label"):
         data.fit(hook, 2)
     assert closed(hook).steps() == []
     assert not list(out_dir.rglob("*.tmp"))
