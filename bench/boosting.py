@@ -9,7 +9,6 @@ of it.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import xgboost
+from desk import serve
 
 with contextlib.redirect_stdout(sys.stderr):
     from smdebug.xgboost import Hook, SaveConfig
@@ -101,12 +101,7 @@ def main() -> None:
     desk = Desk(Path(sys.argv[1]))
     desk.boost("", 0)
     desk.boost("importance", 10)
-    answers = sys.stdout
-    for line in sys.stdin:
-        question = json.loads(line)
-        with contextlib.redirect_stdout(sys.stderr):
-            answer = getattr(desk, question.pop("ask"))(**question)
-        print(json.dumps(answer), file=answers, flush=True)
+    serve(desk)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ MXNet computes on the training thread and on no other, so that the time of this 
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
 import os
 import sys
 import time
 from pathlib import Path
+
+from desk import serve
 
 os.environ["MXNET_ENGINE_TYPE"] = "NaiveEngine"
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -121,14 +121,7 @@ class Desk:
 
 
 def main() -> None:
-    logging.disable(logging.WARNING)
-    desk = Desk(Path(sys.argv[1]))
-    answers = sys.stdout
-    for line in sys.stdin:
-        question = json.loads(line)
-        with contextlib.redirect_stdout(sys.stderr):
-            answer = getattr(desk, question.pop("ask"))(**question)
-        print(json.dumps(answer), file=answers, flush=True)
+    serve(Desk(Path(sys.argv[1])))
 
 
 if __name__ == "__main__":
