@@ -43,6 +43,10 @@ bench: build
 	@tools/venv.sh summary_writer
 	@tools/venv.sh torch
 	@tools/venv.sh original_torch
+	@tools/venv.sh xgboost17
+	@tools/venv.sh original_xgboost
+	@tools/venv.sh mxnet
+	@tools/venv.sh original_mxnet
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 

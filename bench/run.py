@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import boosting_rows
+import gluon_rows
 import numpy as np
 import packed_rows
 import reading_rows
@@ -405,12 +407,24 @@ def training(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in training_rows.lines(base, quick, duration)]
 
 
+def boosting(base: Path, quick: bool) -> list[Row]:
+    """Rows about boosting with XGBoost."""
+    return [Row(*line) for line in boosting_rows.lines(base, quick, duration)]
+
+
+def gluon(base: Path, quick: bool) -> list[Row]:
+    """Rows about training with MXNet."""
+    return [Row(*line) for line in gluon_rows.lines(base, quick, duration)]
+
+
 PARTS = {
     "recording": recording,
     "reading": reading,
     "packed": packed,
     "tensorboard": histogram_rows,
     "torch": training,
+    "xgboost": boosting,
+    "mxnet": gluon,
 }
 
 

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
-import logging
 import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
+from desk import serve
 from torch import nn
 
 with contextlib.redirect_stdout(sys.stderr):
@@ -304,14 +302,7 @@ def memory_bytes(field: str) -> int:
 
 def main() -> None:
     torch.set_num_threads(1)
-    logging.disable(logging.WARNING)
-    desk = Desk(Path(sys.argv[1]))
-    answers = sys.stdout
-    for line in sys.stdin:
-        question: dict[str, Any] = json.loads(line)
-        with contextlib.redirect_stdout(sys.stderr):
-            answer = getattr(desk, question.pop("ask"))(**question)
-        print(json.dumps(answer), file=answers, flush=True)
+    serve(Desk(Path(sys.argv[1])))
 
 
 if __name__ == "__main__":

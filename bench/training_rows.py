@@ -23,14 +23,17 @@ Text = Callable[[float], str]
 
 
 class Trainer:
-    """A process of bench/training.py."""
+    """A process of bench/training.py, or of another script that is asked in the same way."""
 
-    def __init__(self, environment: str, package: str, directory: Path) -> None:
+    def __init__(
+        self, environment: str, package: str, directory: Path, script: str = "training.py"
+    ) -> None:
         directory.mkdir(parents=True)
+        self._script = script
         self._process = subprocess.Popen(
             [
                 str(ROOT / ".venvs" / environment / "bin/python"),
-                str(ROOT / "bench/training.py"),
+                str(ROOT / "bench" / script),
                 str(directory),
             ],
             env={**os.environ, "PYTHONPATH": package, "SMDEBUG_STRICT": "1"},
@@ -45,7 +48,7 @@ class Trainer:
         print(json.dumps({"ask": what, **question}), file=self._process.stdin, flush=True)
         answer = self._process.stdout.readline()
         if not answer:
-            raise SystemExit(f"bench: bench/training.py failed at {what} {question}.")
+            raise SystemExit(f"bench: bench/{self._script} failed at {what} {question}.")
         return json.loads(answer)
 
     def end(self) -> None:

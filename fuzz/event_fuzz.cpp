@@ -15,10 +15,13 @@ using namespace smd;
 
 std::string encode(const format::Event& event) {
   const format::StoredTensor& tensor = *event.tensor;
+  const std::vector<std::string_view> other_names(event.other_names.begin(),
+                                                  event.other_names.end());
   const format::TensorHead head{.name = event.name,
                                 .dtype = tensor.dtype,
                                 .shape = tensor.shape,
-                                .wall_secs = event.wall_secs};
+                                .wall_secs = event.wall_secs,
+                                .other_names = other_names};
   std::string out;
   if (tensor.dtype == DType::string) {
     const std::vector<std::string_view> strings(tensor.strings.begin(), tensor.strings.end());
@@ -75,6 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (event->tensor->elements.empty() && event->tensor->dtype != DType::string) return 0;
   SMD_FUZZ_REQUIRE(again.ok());
   SMD_FUZZ_REQUIRE(again->name == event->name);
+  SMD_FUZZ_REQUIRE(again->other_names == event->other_names);
   SMD_FUZZ_REQUIRE(again->step == event->step);
   SMD_FUZZ_REQUIRE(same_time(again->wall_secs, event->wall_secs));
   SMD_FUZZ_REQUIRE(again->tensor.has_value());

@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "logs"
 PYTEST = ".venvs/dev/bin/pytest"
 BUILD = "cmake --preset dev > /dev/null && cmake --build --preset dev"
+# Tests of the package that need another environment, and have a suite of their own.
+APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm")
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,28 @@ SUITES = [
     Suite(
         "python",
         "the Python package, and the trainings of the fault bench",
-        f"{BUILD} && {PYTEST} python/tests bench/faults --ignore-glob='*/test_s3_*'"
-        " --ignore-glob='*/test_aws_*' --ignore-glob='*/test_pytorch*'",
+        f"{BUILD} && {PYTEST} python/tests bench/faults"
+        + "".join(f" --ignore-glob='*/test_{name}*'" for name in APART),
     ),
     Suite(
         "torch",
         "the hook for PyTorch, with the real framework",
         f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
+    ),
+    Suite(
+        "mxnet",
+        "the hook for MXNet, with the real framework",
+        f"{BUILD} && tools/venv.sh mxnet && .venvs/mxnet/bin/python -m pytest python/tests/test_mxnet*.py",
+    ),
+    Suite(
+        "xgboost",
+        "the hooks for XGBoost and LightGBM, with the real packages",
+        f"{BUILD} && tools/venv.sh xgboost && .venvs/xgboost/bin/python -m pytest python/tests/test_xgboost*.py python/tests/test_lightgbm*.py",
+    ),
+    Suite(
+        "xgboost17",
+        "the hook for XGBoost, with an older version",
+        f"{BUILD} && tools/venv.sh xgboost17 && .venvs/xgboost17/bin/python -m pytest python/tests/test_xgboost.py python/tests/test_xgboost_input.py",
     ),
     Suite(
         "s3",
@@ -78,8 +95,8 @@ SUITES = [
     ),
     Suite(
         "native",
-        "the installed C++ package, its examples and its adapter for libtorch",
-        f"{BUILD} && tools/venv.sh torch && cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
+        "the installed C++ package, its examples, and its adapters for libtorch and XGBoost",
+        f"{BUILD} && cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
     ),
     Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
     Suite(

@@ -198,13 +198,16 @@ class BaseHook:
     def create_from_json_file(cls, json_file_path: str | None = None) -> Self:
         """A hook configured by a JSON file: the given one, or what the environment names."""
         self = cls.__new__(cls)
-        manager = self._make_manager()
         path = None if json_file_path is None else os.path.expanduser(os.fspath(json_file_path))
+        self._open_from_json(path)
+        return self
+
+    def _open_from_json(self, path: str | None) -> None:
         from smdebug.rule_watch import rules_in  # importing the package stays light
 
+        manager = self._make_manager()
         watching = self._watching(rules_in(path or _core.config_file_path()))
         self._adopt(_core.Hook.from_json(path, self._plumbing(manager) | watching), manager)
-        return self
 
     def _watching(self, rules: RuleSources) -> dict[str, Any]:
         if not isinstance(rules, tuple) or rules:

@@ -1,7 +1,7 @@
 """Tells what a run would record, from the first steps of the script: `smdebug plan`.
 
-The script runs with a hook that writes nothing (`smdebug/pytorch/rehearsal.py`), and ends after a
-few steps. From what the hook has seen and the configuration follows when, how much, and how slow.
+The script runs with a hook that writes nothing (`smdebug/rehearsal.py`), and ends after a few
+steps. From what the hook has seen and the configuration follows when, how much, and how slow.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from smdebug.run import (
 )
 from smdebug.run_config import Choice
 
-DEFAULT_INTERVAL = 500  # of hooks for PyTorch
+DEFAULT_INTERVAL = 500  # of hooks for networks
+BOOSTING_INTERVAL = 10
 STEPS = 1000  # that sizes and overhead are told for
 SAVE_KEYS = ("save_interval", "save_steps", "start_step", "end_step", "when_nan")
 LEFT_OUT = ("max_overhead", "export_tensorboard", "tensorboard_dir", "dry_run")
@@ -70,8 +71,9 @@ class Plan:
 
     def __init__(self, document: dict[str, Any], found: dict[str, Any]) -> None:
         self._found = found
-        self._config = _core.parse_hook_config(document, DEFAULT_INTERVAL)
-        default = self._config["save_config"] or _core.SaveConfig(save_interval=DEFAULT_INTERVAL)
+        interval = BOOSTING_INTERVAL if found["is_boosting"] else DEFAULT_INTERVAL
+        self._config = _core.parse_hook_config(document, interval)
+        default = self._config["save_config"] or _core.SaveConfig(save_interval=interval)
         self._save = {c["name"]: c["save_config"] or default for c in self._config["collections"]}
         self._default = default
         self._layout = self._config["layout"] or os.environ.get("SMDEBUG_LAYOUT") or "original"
@@ -136,6 +138,10 @@ class Plan:
         number = NUMBER_BYTES
         if self._layout == "original":
             number += record + 2 * len(REDUCTION_PREFIX)
+        elif tensor["shape"] in ([], [1]) and tensor["dtype"] != "str":
+            record = 0  # packed like a statistic
+        if tensor["bytes"] == 0:
+            record = 2 * len(tensor["name"])  # stored under another name
         return number * len(reductions) + (tensor["bytes"] + record if raw else 0)
 
     @cache  # noqa: B019
@@ -248,6 +254,10 @@ def make(choice: Choice, program: Sequence[str], steps: int) -> dict[str, Any]:
             found = json.load(file)
     if not found["steps"]:
         raise SMDebugRuntimeError("The script has not completed a step of training.")
+    if found["is_boosting"]:
+        from smdebug.boosting.automatic import document_for_boosting
+
+        document = document_for_boosting(document)
     return {"place": document.get("LocalPath", ""), **Plan(document, found).document()}
 
 

@@ -26,8 +26,9 @@ PATTERNS = {
     "outputs": [r"^(?!.*[Ll]oss_output).*_output_\d+$"],
 }
 COLLECTIONS = (
-    *("all", "biases", "gradients", "inputs", "losses", "optimizer_variables", "outputs"),
-    "weights",
+    *("all", "average_shap", "biases", "feature_importance", "full_shap", "gradients"),
+    *("hyperparameters", "inputs", "labels", "losses", "metrics", "optimizer_variables"),
+    *("outputs", "predictions", "trees", "weights"),
 )
 
 

@@ -216,6 +216,18 @@ void save(Hook& hook, nb::handle tensor_name, nb::handle value) {
   run(view.size_bytes(), [&] { return hook.save(name, view); });
 }
 
+void save_named(Hook& hook, const std::vector<std::string>& names, nb::handle value) {
+  if (names.empty() || !hook.is_step_saved()) return;
+  const TensorArg arg(value, names.front());
+  if (arg.holds_strings()) {
+    raise("SMDebugTypeError",
+          fmt::format("'{}' holds strings: only numbers can have several names.", names.front()));
+  }
+  const smd::TensorView view = arg.view();
+  check(smd::check(view));
+  run(view.size_bytes(), [&] { return hook.save_named(names, view); });
+}
+
 nb::dict bill(const Hook& hook) {
   const smd::Bill bill = hook.bill();
   nb::dict out;
@@ -301,21 +313,24 @@ void bind_hook(nb::module_& m) {
           [](const Hook& h, const std::string& n) { return h.is_collection_active(n); },
           nb::arg("name"))
       .def("save", &save, nb::arg("name").none(), nb::arg("value").none())
+      .def("save_named", &save_named, nb::arg("names"), nb::arg("value"),
+           "Saves one tensor under those names that are wanted; its values are stored once.")
       .def("save_tensor", &save_tensor, nb::arg("name").none(), nb::arg("value").none(),
            nb::arg("collections").none())
       .def("save_scalar", &save_scalar, nb::arg("name").none(), nb::arg("value").none(),
            nb::arg("sm_metric") = false, nb::arg("timestamp") = nb::none())
       .def(
           "close",
-          [](Hook& h, bool at_exit) {
+          [](Hook& h, bool at_exit, bool goes_on) {
             smd::Status status;
             {
               const nb::gil_scoped_release released;
-              status = h.close({.at_exit = at_exit});
+              status = h.close({.at_exit = at_exit, .goes_on = goes_on});
             }
             return status.ok() ? std::optional<std::string>() : status.error().message;
           },
-          nb::arg("at_exit") = false, "The first error of the hook's life, or None.")
+          nb::arg("at_exit") = false, nb::arg("goes_on") = false,
+          "The first error of the hook's life, or None.")
       .def(
           "save_more",
           [](Hook& h, const std::vector<std::string>& collections, int64_t steps) {

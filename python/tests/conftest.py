@@ -15,8 +15,15 @@ from smdebug import singleton
 from smdebug.logger import DuplicateLogFilter, get_logger
 
 # Tests of frameworks run in environments that have them.
-if importlib.util.find_spec("torch") is None:
-    collect_ignore_glob = ["test_pytorch*"]
+FRAMEWORKS = {
+    "lightgbm": "test_lightgbm*",
+    "mxnet": "test_mxnet*",
+    "torch": "test_pytorch*",
+    "xgboost": "test_xgboost*",
+}
+collect_ignore_glob = [
+    tests for name, tests in FRAMEWORKS.items() if importlib.util.find_spec(name) is None
+]
 
 VARIABLES = (
     "USE_SMDEBUG",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,13 @@ def wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < deadline, path
         never.wait(0.005)
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Until another thread has done its part."""
+    ready = threading.Event()
+    while not condition():
+        ready.wait(0.01)
 
 
 def start(code: str, *args: object, **variables: str) -> subprocess.Popen[str]:

@@ -364,7 +364,7 @@ def test_training_is_stopped_only_by_an_action(out_dir, tmp_path):
         steps.append(number)
         if number >= 3:
             assert told.event.wait(60)
-            wait_for(lambda: hook._rule_watch.requests)
+            recorded.wait_until(lambda: hook._rule_watch.requests)
 
     with pytest.raises(TrainingStopRequested, match="VanishingGradient asked at step 3"):
         train(hook, pause=pause)
@@ -377,23 +377,16 @@ def test_training_is_stopped_only_by_an_action(out_dir, tmp_path):
     assert len(findings(tmp_path / "other")) == 5
 
 
-def wait_for(condition):
-    """Until another thread has done its part."""
-    ready = threading.Event()
-    while not condition():
-        ready.wait(0.01)
-
-
 def test_somebody_else_may_ask_to_stop(out_dir):
     rule = {"rule": "VanishingGradient", "actions": '[{"name": "log", "level": "info"}]'}
     hook = Hook(out_dir, save_config=EVERY, rules=[rule])
     hook.begin_step()
     run_control.ask(out_dir, "stop", rule="Mine", step=7, message="Enough.")
-    wait_for(lambda: hook._rule_watch.requests)
+    recorded.wait_until(lambda: hook._rule_watch.requests)
     with pytest.raises(TrainingStopRequested, match="Rule Mine asked at step 7"):
         hook.begin_step()
     run_control.ask(out_dir, "save_now", collections=["weights"], steps=1)
-    wait_for(lambda: hook._rule_watch.requests)
+    recorded.wait_until(lambda: hook._rule_watch.requests)
     hook.begin_step()  # the request to stop is still there, but was answered
     hook.close()
 
@@ -407,7 +400,7 @@ def test_more_is_saved_when_an_action_asks_for_it(out_dir):
     def pause(number):
         if number == 3:
             assert told.event.wait(60)
-            wait_for(lambda: hook._rule_watch.requests)
+            recorded.wait_until(lambda: hook._rule_watch.requests)
 
     with hook:
         train(hook, pause=pause)
@@ -419,7 +412,7 @@ def test_a_request_for_what_does_not_exist_is_logged(out_dir, messages):
     hook = Hook(out_dir, save_config=EVERY, rules=[rule])
     hook.begin_step()
     run_control.ask(out_dir, "save_now", collections=["nonsense"], steps=2)
-    wait_for(lambda: hook._rule_watch.requests)
+    recorded.wait_until(lambda: hook._rule_watch.requests)
     hook.begin_step()
     hook.close()
     assert any("nonsense" in text for text in texts(messages))
@@ -465,7 +458,7 @@ def test_a_checkpoint_is_written_before_the_stop_by_the_training_thread(out_dir)
     def pause(number):
         if number == 3:
             assert told.event.wait(60)
-            wait_for(lambda: len(hook._rule_watch.requests) == 2)
+            recorded.wait_until(lambda: len(hook._rule_watch.requests) == 2)
 
     with pytest.raises(TrainingStopRequested):
         train(hook, pause=pause)
@@ -487,7 +480,7 @@ def hook_that_listens(out_dir):
 def test_a_checkpoint_that_nobody_writes_is_said(out_dir, messages):
     with hook_that_listens(out_dir) as hook:
         asked_for_a_checkpoint(out_dir)
-        wait_for(lambda: hook._rule_watch.requests)
+        recorded.wait_until(lambda: hook._rule_watch.requests)
         hook.begin_step()
     assert messages.containing("hook.on_checkpoint(function)")
     with pytest.raises(SMDebugTypeError, match="without arguments"):
@@ -502,7 +495,7 @@ def test_a_checkpoint_that_fails_reaches_the_training_in_strict_mode_only(
     with hook_that_listens(out_dir) as hook:
         hook.on_checkpoint(lambda: 1 // 0)
         asked_for_a_checkpoint(out_dir)
-        wait_for(lambda: hook._rule_watch.requests)
+        recorded.wait_until(lambda: hook._rule_watch.requests)
         if strict:
             with pytest.raises(ZeroDivisionError):
                 hook.begin_step()
@@ -518,14 +511,14 @@ def test_processes_that_ask_for_the_same_thing_are_answered_once(out_dir):
         for step in (7, 7, 8):
             asked_for_a_checkpoint(out_dir, step=step)
             time = run_control.asked(out_dir, "checkpoint")["time"]
-            wait_for(lambda: hook._rule_watch._requests._seen.get("checkpoint") == time)  # noqa: B023
+            recorded.wait_until(lambda: hook._rule_watch._requests._seen.get("checkpoint") == time)  # noqa: B023
             hook.begin_step()
         run_control.ask(out_dir, "stop", rule="Mine", step=8, message="")
-        wait_for(lambda: hook._rule_watch.requests)
+        recorded.wait_until(lambda: hook._rule_watch.requests)
         with pytest.raises(TrainingStopRequested):
             hook.begin_step()
         run_control.ask(out_dir, "stop", rule="Other", step=9, message="")
-        wait_for(lambda: hook._rule_watch.requests)
+        recorded.wait_until(lambda: hook._rule_watch.requests)
         hook.begin_step()  # the training is ending
     assert written == [0, 2]
 
@@ -543,7 +536,7 @@ def test_actions_that_take_long_do_not_keep_requests_waiting(out_dir):
         train(hook)
         assert slow.event.wait(60)
         run_control.ask(out_dir, "stop", rule="Mine", step=7, message="")
-        wait_for(lambda: hook._rule_watch.requests)
+        recorded.wait_until(lambda: hook._rule_watch.requests)
         with pytest.raises(TrainingStopRequested):
             hook.begin_step()
         go_on.set()
@@ -559,7 +552,7 @@ def test_a_stalled_training_is_asked_to_stop(out_dir):
         hook.begin_step()
         hook.save_scalar("x", 1)
         hook.end_step()
-        wait_for(lambda: hook._rule_watch.requests)
+        recorded.wait_until(lambda: hook._rule_watch.requests)
         with pytest.raises(TrainingStopRequested, match="StalledTrainingRule asked at step 0"):
             hook.begin_step()
         assert run_control.is_answered(out_dir)
@@ -572,7 +565,7 @@ def test_without_the_switch_a_stalled_training_is_only_reported(out_dir):
         hook.begin_step()
         hook.save_scalar("x", 1)
         hook.end_step()
-        wait_for(lambda: findings(out_dir))
+        recorded.wait_until(lambda: findings(out_dir))
         hook.begin_step()
     assert not (out_dir / run_control.FOLDER).exists()
 
@@ -635,7 +628,7 @@ def test_all_processes_of_a_run_stop_at_the_step_after_they_saw_the_request(out_
     sizes = {"WORLD_SIZE": "3"}
     ranks = [recorded.start(LISTENING, out_dir, RANK=str(rank), **sizes) for rank in range(3)]
     try:
-        wait_for(lambda: len(run_control.records(out_dir)) == 3)
+        recorded.wait_until(lambda: len(run_control.records(out_dir)) == 3)
         run_control.ask(out_dir, "stop", rule="Mine", step=1, message="")
         assert [rank.wait(timeout=recorded.TIMEOUT_SECS) for rank in ranks] == [42] * 3
     finally:

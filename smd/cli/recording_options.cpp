@@ -19,8 +19,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 8> kCollections = {
-    "all", "biases", "gradients", "inputs", "losses", "optimizer_variables", "outputs", "weights"};
+constexpr std::array<std::string_view, 16> kCollections = {
+    "all",       "average_shap", "biases",  "feature_importance",
+    "full_shap", "gradients",    "inputs",  "hyperparameters",
+    "labels",    "losses",       "metrics", "optimizer_variables",
+    "outputs",   "predictions",  "trees",   "weights"};
 constexpr std::array<std::string_view, 2> kWorkers = {"one", "all"};
 constexpr std::array<std::string_view, 2> kLayouts = {"packed", "original"};
 

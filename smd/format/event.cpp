@@ -147,6 +147,11 @@ Result<TensorContent> read_tensor(protozero::pbf_message<TensorField> message) {
         tensor.elements = tensor.decoded;
         break;
       case TensorField::source_dtype: source = message.get_enum(); break;
+      case TensorField::other_name: {
+        const auto view = message.get_view();
+        tensor.other_names.emplace_back(view.data(), view.size());
+        break;
+      }
       default: message.skip();
     }
   }
@@ -256,6 +261,11 @@ Result<EventView> read_event(ByteSpan payload) {
 
 }  // namespace
 
+bool EventView::is_named(std::string_view wanted) const {
+  if (wanted == name) return true;
+  return tensor && std::ranges::find(tensor->other_names, wanted) != tensor->other_names.end();
+}
+
 Result<EventView> view_event(ByteSpan payload) {
   try {
     return read_event(payload);
@@ -269,6 +279,7 @@ Result<Event> parse_event(ByteSpan payload) {
   Event event{.wall_secs = view.wall_secs, .step = view.step, .name = std::string(view.name)};
   if (view.tensor) {
     TensorContent& tensor = *view.tensor;
+    event.other_names.assign(tensor.other_names.begin(), tensor.other_names.end());
     if (tensor.decoded.empty())
       tensor.decoded.assign(tensor.elements.begin(), tensor.elements.end());
     event.tensor = StoredTensor{.dtype = tensor.dtype,

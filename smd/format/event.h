@@ -26,6 +26,7 @@ struct Event {
   double wall_secs = 0;
   StepInfo step;
   std::string name;
+  std::vector<std::string> other_names;
   // Nothing: a file version, graph or other event without a tensor.
   std::optional<StoredTensor> tensor;
 };
@@ -37,6 +38,7 @@ struct TensorContent {
   ByteSpan elements;  // into the payload, or into `decoded`
   Bytes decoded;      // elements that do not stand in the payload as they are
   std::vector<std::string> strings;
+  std::vector<std::string_view> other_names;
 };
 
 struct EventView {
@@ -44,6 +46,9 @@ struct EventView {
   StepInfo step;
   std::string_view name;
   std::optional<TensorContent> tensor;
+
+  // Its first name, or one of the others.
+  bool is_named(std::string_view wanted) const;
 };
 
 // corrupt: not a valid Event, or the elements do not fit the shape. unsupported: an element type

@@ -112,6 +112,13 @@ uint64_t extra_bytes(const TensorHead& head) {
   return bytes;
 }
 
+// Behind the elements: those who read the beginning of a record look for them.
+uint64_t other_names_bytes(const TensorHead& head) {
+  uint64_t bytes = 0;
+  for (std::string_view name : head.other_names) bytes += 1 + field_bytes(name.size());
+  return bytes;
+}
+
 DType stored_dtype(const TensorHead& head) {
   return is_widened(head) ? DType::float32 : head.dtype;
 }
@@ -123,7 +130,7 @@ Layout layout_of(const StepInfo& step, const TensorHead& head, uint64_t content,
   l.content = content;
   for (int64_t extent : head.shape) l.shape += field_bytes(dim_bytes(head, extent));
   l.tensor = field_bytes(l.shape);
-  l.tensor += extra_bytes(head);
+  l.tensor += extra_bytes(head) + other_names_bytes(head);
   l.tensor += strings ? content : 2 + field_bytes(content) + source_dtype_bytes(head);
   l.plugin_step =
       field_bytes(kModeStep.size()) + field_bytes(Decimal(step.mode_step).text().size());
@@ -177,6 +184,7 @@ void write_end(Cursor& out, const Layout& l, const StepInfo& step, const TensorH
   if (!strings && is_widened(head)) {
     out.number(TensorField::source_dtype, static_cast<uint64_t>(info_of(head.dtype).code));
   }
+  for (std::string_view name : head.other_names) out.text(TensorField::other_name, name);
   out.open(ValueField::metadata, l.metadata);
   out.open(MetadataField::plugin_data, l.plugin_step);
   out.text(PluginField::name, kModeStep);
@@ -188,7 +196,8 @@ void write_end(Cursor& out, const Layout& l, const StepInfo& step, const TensorH
 }
 
 uint64_t end_bytes(const Layout& l, const TensorHead& head, bool strings) {
-  return (strings ? 0 : source_dtype_bytes(head)) + field_bytes(l.metadata) + kRecordFooterBytes;
+  return (strings ? 0 : source_dtype_bytes(head)) + other_names_bytes(head) +
+         field_bytes(l.metadata) + kRecordFooterBytes;
 }
 
 uint64_t start_bytes(const Layout& l, const TensorHead& head, bool strings) {

@@ -22,6 +22,8 @@ struct TensorHead {
   DType dtype = DType::float32;
   std::span<const int64_t> shape;
   double wall_secs = 0;
+  // Further names of the same tensor, whose values are stored once.
+  std::span<const std::string_view> other_names = {};
   // Below: for packed segments only; see docs/format/packed.md.
   // bfloat16 and float8 elements are stored as they are, not widened.
   bool as_is = false;

@@ -74,6 +74,24 @@ TEST(TensorRecord, start_elements_and_end_make_the_same_record) {
   EXPECT_EQ(record_bytes(kStep, head, values.size()), whole.size());
 }
 
+TEST(TensorRecord, all_names_of_a_tensor_are_in_its_record) {
+  const float values[] = {1, 2};
+  const Shape shape = {2};
+  const std::string_view others[] = {"b", std::string_view("longer name")};
+  for (const DType dtype : {DType::float32, DType::bfloat16}) {
+    const TensorHead head{.name = "a", .dtype = dtype, .shape = shape, .other_names = others};
+    std::string out;
+    append_record_start(out, kStep, head, 2);
+    out += as_text(std::as_bytes(std::span(values)));
+    append_record_end(out, kStep, head);
+    EXPECT_EQ(record_bytes(kStep, head, 2), out.size());
+    const Event event = parse_only(out);
+    EXPECT_EQ(event.name, "a");
+    EXPECT_THAT(event.other_names, ElementsAre("b", "longer name"));
+    EXPECT_EQ(event.tensor->dtype, dtype);
+  }
+}
+
 TEST(TensorRecord, a_tensor_of_2_gib_is_refused_with_its_name) {
   const Shape shape = {int64_t{1} << 29};
   const TensorHead head{.name = "big", .dtype = DType::float32, .shape = shape};

@@ -707,15 +707,35 @@ void Hook::report_unseen_watches() {
   seen_names_ = {};
 }
 
+Status Hook::save_named(std::span<const std::string> names, const TensorView& tensor) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_step_saved() || !fork_guard_.in_owner()) return {};
+  SMD_RETURN_IF_ERROR(check(tensor));
+  const CostMeter::CallScope cost(meter_, tensor.size_bytes());
+  std::vector<std::string_view> stored;
+  for (const std::string& name : names) {
+    SMD_RETURN_IF_ERROR(check_tensor_name(name));
+    SMD_TRY(const bool values, record_numbers(name, tensor, plan_->wanted(name)));
+    if (values) stored.push_back(name);
+  }
+  if (stored.empty()) return {};
+  return record_values(stored.front(), tensor, nullptr, std::span(stored).subspan(1));
+}
+
 Status Hook::record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                     const Action& action) {
-  if (action.empty()) return {};
+  SMD_TRY(const bool values, record_numbers(name, tensor, action));
+  return values ? record_values(name, tensor, owned) : Status();
+}
+
+Result<bool> Hook::record_numbers(std::string_view name, const TensorView& tensor,
+                                  const Action& action) {
+  if (action.empty()) return false;
   if (!writer_) {
     warn_once(fmt::format("Dry run: '{}' would be saved.", name));
-    return {};
+    return false;
   }
   tell_membership(name);
-  const double now = options_.clock->unix_secs();
   const bool has_elements = tensor.size() > 0;
   ++counted_.tensors;
   if ((action.metric || action.scalar) && has_elements && writer_->has_outputs()) {
@@ -728,8 +748,15 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
   }
   if (!action.reductions.empty() || !action.histogram_of.empty())
     SMD_RETURN_IF_ERROR(reduce_into_step(name, tensor, action));
-  if (!action.raw || !has_elements) return {};
-  const format::TensorHead head{.name = name, .dtype = tensor.dtype, .shape = tensor.shape};
+  return action.raw && has_elements;
+}
+
+Status Hook::record_values(std::string_view name, const TensorView& tensor,
+                           const OwnedTensor* owned,
+                           std::span<const std::string_view> other_names) {
+  const double now = options_.clock->unix_secs();
+  const format::TensorHead head{
+      .name = name, .dtype = tensor.dtype, .shape = tensor.shape, .other_names = other_names};
   // The packed layout stores larger tensors in parts.
   const bool any_size = options_.config.layout == RunLayout::packed;
   if (Status fits = any_size
@@ -743,7 +770,7 @@ Status Hook::record(std::string_view name, const TensorView& tensor, const Owned
   if (owned != nullptr) {
     writer_->tensor(name, *owned, now);
   } else {
-    writer_->tensor(name, tensor, now);
+    writer_->tensor(name, tensor, now, other_names);
   }
   return {};
 }
@@ -1047,7 +1074,7 @@ Status Hook::close(const CloseOptions& options) {
     return status.ok() ? std::move(sent) : std::move(status);
   }
   export_collections();
-  if (!options_.environment.in_sagemaker()) {
+  if (!options_.environment.in_sagemaker() && !options.goes_on) {
     const bool all = options_.config.include_workers == IncludeWorkers::all;
     writer_->end_job({.num_workers = all ? worker_.count : 1,
                       .wait_for_others = options.at_exit && worker_.name == worker_.chief});

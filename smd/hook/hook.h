@@ -164,6 +164,9 @@ class Hook final {
   Status save(std::string_view name, const TensorView& tensor, Kind kind = Kind::automatic);
   // The same without a copy: nobody changes the memory any more.
   Status save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind = Kind::automatic);
+  // One tensor under several names: each is saved as its collections want it, and the values are
+  // stored once.
+  Status save_named(std::span<const std::string> names, const TensorView& tensor);
   // Reductions of a tensor that the caller has computed, where the memory is not ours to read.
   // Those that nobody wants are left out. Names are those of Reduction::name().
   Status save_reductions(std::string_view name,
@@ -213,6 +216,7 @@ class Hook final {
   // The first error of the hook's life, if any. The second call does nothing.
   struct CloseOptions {
     bool at_exit = false;  // the process is ending: do not wait for other workers for long
+    bool goes_on = false;  // another hook continues the job: no end marker
   };
   Status close(const CloseOptions& options);
   Status close() { return close({}); }
@@ -264,6 +268,11 @@ class Hook final {
   // Does what is wanted of a tensor.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                 const Action& action);
+  // The same without its values; whether they are wanted.
+  Result<bool> record_numbers(std::string_view name, const TensorView& tensor,
+                              const Action& action);
+  Status record_values(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
+                       std::span<const std::string_view> other_names = {});
   Status watch(std::string_view name, const TensorView& tensor);
   // Reduces a tensor for the flight recorder and the search for the first bad one, together with
   // what is to be saved of it.

@@ -340,6 +340,40 @@ TEST_F(HookTest, collections_added_later_take_part_from_the_next_step_on) {
   EXPECT_THAT(steps(), ElementsAre(1));
 }
 
+TEST_F(HookTest, a_tensor_with_several_names_is_saved_as_each_name_is_wanted) {
+  HookOptions o = saving_every(1, false);
+  o.config.include_collections = {"raw", "reduced"};
+  const auto hook = make(std::move(o));
+  (*hook->collections().create("raw"))->add_tensor_name("a");
+  (*hook->collections().create("raw"))->add_tensor_name("c");
+  const auto reduced = *hook->collections().create("reduced");
+  reduced->add_tensor_name("b");
+  reduced->set_reduction_config(
+      std::make_shared<ReductionConfig>(*ReductionConfig::create({.reductions = {"max"}})));
+  const std::vector<std::string> names{"unwanted", "a", "b", "c"};
+  ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_named(names, view()).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(this->names(0), ElementsAre("smdebug/reductions/max/b", "a", "c"));
+  const auto found = index(0).tensors;
+  EXPECT_EQ(found[1].offset, found[2].offset);
+  EXPECT_EQ(value<float>(0, "c"), 1);
+}
+
+TEST_F(HookTest, a_job_that_goes_on_has_no_end_marker) {
+  auto hook = make(saving_every(1));
+  ASSERT_TRUE(hook->begin_step(Step{0}).ok());
+  ASSERT_TRUE(hook->save("x", view()).ok());
+  ASSERT_TRUE(hook->close({.goes_on = true}).ok());
+  EXPECT_THAT(files(), Not(Contains("training_job_end.ts")));
+  hook = make(saving_every(1));  // not refused
+  ASSERT_TRUE(hook->begin_step(Step{0}).ok());
+  ASSERT_TRUE(hook->save("y", view()).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(files(), Contains("training_job_end.ts"));
+  EXPECT_THAT(names(0), ElementsAre("y"));
+}
+
 TEST_F(HookTest, only_the_chief_saves_unless_all_are_asked) {
   HookOptions o = saving_every(1);
   o.identify = [] { return Worker{.name = "worker_1", .count = 2}; };

@@ -71,6 +71,14 @@ std::string_view Batch::copy(std::string_view text) {
   return {out.data(), out.size()};
 }
 
+std::span<const std::string_view> Batch::copy_texts(std::span<const std::string_view> texts) {
+  if (texts.empty()) return {};
+  std::vector<std::string_view> copies;
+  copies.reserve(texts.size());
+  for (std::string_view text : texts) copies.push_back(copy(text));
+  return copy(std::span<const std::string_view>(copies));
+}
+
 void Batch::keep(std::shared_ptr<const void> owner, size_t bytes) {
   owners_.push_back(std::move(owner));
   weight_ += bytes;

@@ -115,6 +115,7 @@ class Batch final {
   // Uninitialised memory of this batch, aligned for any element type.
   std::span<std::byte> reserve(size_t bytes);
   std::string_view copy(std::string_view text);
+  std::span<const std::string_view> copy_texts(std::span<const std::string_view> texts);
   template <typename T>
   std::span<const T> copy(std::span<const T> values) {
     static_assert(std::is_trivially_copyable_v<T>);

@@ -166,21 +166,27 @@ class Executor final {
   void begin_tensor(Shared& shared, const TensorData& data) {
     partial_.clear();
     wanting_.clear();
-    for (const auto& output : shared.outputs) {
-      if (output->wants_tensor(data.head.name)) wanting_.push_back(output.get());
-    }
+    ask(shared, data.head.name);
+    for (std::string_view name : data.head.other_names) ask(shared, name);
     if (wanting_.empty()) return;
     const auto count = element_count(data.head.shape);
     whole_bytes_ = count.ok() ? static_cast<size_t>(*count) * size_of(data.head.dtype) : 0;
     if (data.elements.size() >= whole_bytes_) return tell_tensor(shared, data.head, data.elements);
     // What the head points to lives in the batch of the first part.
-    name_ = data.head.name;
+    names_.clear();
+    for (const Wanting& wanting : wanting_) names_.emplace_back(wanting.name);
+    for (size_t i = 0; i < names_.size(); ++i) wanting_[i].name = names_[i];
     shape_.assign(data.head.shape.begin(), data.head.shape.end());
-    head_ = data.head;
-    head_.name = name_;
-    head_.shape = shape_;
+    head_ = {.dtype = data.head.dtype, .shape = shape_, .wall_secs = data.head.wall_secs};
     partial_.reserve(whole_bytes_);
     partial_.insert(partial_.end(), data.elements.begin(), data.elements.end());
+  }
+
+  template <typename Shared>
+  void ask(Shared& shared, std::string_view name) {
+    for (const auto& output : shared.outputs) {
+      if (output->wants_tensor(name)) wanting_.push_back({output.get(), name});
+    }
   }
 
   template <typename Shared>
@@ -194,8 +200,10 @@ class Executor final {
 
   template <typename Shared>
   void tell_tensor(Shared& shared, const format::TensorHead& head, ByteSpan elements) {
-    const SavedTensor saved{head.name, head.dtype, head.shape, head.wall_secs, elements};
-    for (Output* output : wanting_) shared.report_output(output->tensor(step_, saved));
+    for (const Wanting& wanting : wanting_) {
+      const SavedTensor saved{wanting.name, head.dtype, head.shape, head.wall_secs, elements};
+      shared.report_output(wanting.output->tensor(step_, saved));
+    }
     wanting_.clear();
   }
 
@@ -228,11 +236,17 @@ class Executor final {
     if (error) shared.report(std::move(*error));
   }
 
+  // Who wants a tensor, under which of its names.
+  struct Wanting {
+    Output* output;
+    std::string_view name;
+  };
+
   StepInfo step_;
   // Of a tensor that comes in parts.
-  std::vector<Output*> wanting_;
+  std::vector<Wanting> wanting_;
   format::TensorHead head_;
-  std::string name_;
+  std::vector<std::string> names_;
   std::vector<int64_t> shape_;
   size_t whole_bytes_ = 0;
   Bytes partial_;
@@ -321,12 +335,14 @@ void Writer::begin_step(const StepInfo& step) {
   batch_.add(BeginStep{step});
 }
 
-void Writer::tensor(std::string_view name, const TensorView& view, double wall_secs) {
+void Writer::tensor(std::string_view name, const TensorView& view, double wall_secs,
+                    std::span<const std::string_view> other_names) {
   if (dropping_) return;
   const format::TensorHead head{.name = batch_.copy(name),
                                 .dtype = view.dtype,
                                 .shape = batch_.copy(view.shape),
-                                .wall_secs = wall_secs};
+                                .wall_secs = wall_secs,
+                                .other_names = batch_.copy_texts(other_names)};
   const auto item = static_cast<int64_t>(size_of(view.dtype));
   const int64_t count = view.size();
   const bool large = static_cast<uint64_t>(count * item) >= format::kLargeTensorBytes;
@@ -372,12 +388,9 @@ void Writer::reductions(std::string_view tensor, double wall_secs,
 void Writer::strings(std::string_view name, std::span<const int64_t> shape,
                      std::span<const std::string_view> strings, double wall_secs) {
   if (dropping_) return;
-  std::vector<std::string_view> copies;
-  copies.reserve(strings.size());
-  for (std::string_view text : strings) copies.push_back(batch_.copy(text));
   batch_.add(
       StringData{{.name = batch_.copy(name), .shape = batch_.copy(shape), .wall_secs = wall_secs},
-                 batch_.copy(std::span<const std::string_view>(copies))});
+                 batch_.copy_texts(strings)});
   flush_if_large();
 }
 

@@ -37,7 +37,8 @@ class Writer final {
 
   void begin_step(const StepInfo& step);
   // Copies the elements before it returns.
-  void tensor(std::string_view name, const TensorView& view, double wall_secs);
+  void tensor(std::string_view name, const TensorView& view, double wall_secs,
+              std::span<const std::string_view> other_names = {});
   // Keeps the owner until the elements are written.
   void tensor(std::string_view name, const OwnedTensor& tensor, double wall_secs);
   void reductions(std::string_view tensor, double wall_secs,

@@ -153,6 +153,28 @@ TEST_F(WriterTest, outputs_get_the_tensors_that_they_want_whole) {
   EXPECT_EQ(as_text(seen->tensors["small"]), as_text(std::as_bytes(std::span(small.values))));
 }
 
+TEST_F(WriterTest, outputs_get_a_tensor_under_each_of_its_names) {
+  const auto seen = std::make_shared<ProbeOutput::Seen>();
+  seen->wants_tensors = true;
+  std::vector<std::unique_ptr<Output>> outputs;
+  outputs.push_back(std::make_unique<ProbeOutput>(seen));
+  Writer writer(std::make_unique<ProbeSink>(probe), {}, std::move(outputs));
+  const Floats big(3'000'001);
+  const Floats small(3);
+  const std::array<std::string_view, 2> others{"unwanted", "another name of the same tensor"};
+  writer.begin_step(step_info(4));
+  writer.tensor("big", big.view(), 0, others);
+  writer.tensor("unwanted", small.view(), 0, others);
+  writer.end_step();
+  ASSERT_TRUE(writer.close().ok());
+  EXPECT_EQ(seen->lines,
+            (std::vector<std::string>{"4 big", "4 another name of the same tensor",
+                                      "4 another name of the same tensor", "end", "close"}));
+  EXPECT_EQ(as_text(seen->tensors["big"]), as_text(std::as_bytes(std::span(big.values))));
+  EXPECT_EQ(as_text(seen->tensors["another name of the same tensor"]),
+            as_text(std::as_bytes(std::span(small.values))));
+}
+
 TEST_F(WriterTest, large_and_small_tensors_arrive_whole) {
   auto storage = storage::memory_storage();
   Writer writer(original_sink({.storage = storage, .worker = "w"}), {});

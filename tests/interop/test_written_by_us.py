@@ -127,6 +127,20 @@ def test_names_are_read_as_they_were_given(tmp_path: Path) -> None:
         assert value(document, name) == describe(np.array([number]))
 
 
+def test_a_tensor_with_several_names_is_read_under_each(tmp_path: Path) -> None:
+    names = ["full/a", "full/b", "other"]
+    for array in (np.arange(6.0).reshape(2, 3), np.arange(50_000, dtype=np.float32)):
+        out_dir = tmp_path / str(array.size)
+        hook = Hook(out_dir, include_regex="^full", save_config=EVERY_STEP)
+        hook.step()
+        hook._core.save_named(names, array)
+        hook.close()
+        document = read(out_dir)
+        for name in names[:2]:
+            assert value(document, name) == describe(array)
+        assert not any("other" in key for key in original_view.entries(document))
+
+
 @pytest.mark.parametrize("raw", [True, False])
 def test_reductions_come_back(tmp_path: Path, raw: bool) -> None:
     config = ReductionConfig(

@@ -4,7 +4,8 @@
 # Usage: run.sh BUILD_DIR [PREFIX]
 # BUILD_DIR: a build with SMD_INSTALL=ON. PREFIX: where to install; a temporary folder unless given.
 # libtorch is the one of .venvs/torch, whose Python also runs the twin of its example; that needs the
-# extension that the preset dev builds.
+# extension that the preset dev builds. XGBoost is that of .venvs/xgboost and .venvs/xgboost17. The
+# environments are made unless they are there.
 set -uo pipefail
 
 build=$(realpath "${1:?Usage: run.sh BUILD_DIR [PREFIX]}")
@@ -47,6 +48,9 @@ library_has_no_search_path() {
   ! readelf -d "$library" | grep -E 'RPATH|RUNPATH'
 }
 
+for name in torch xgboost xgboost17; do
+  "$source/tools/venv.sh" "$name" || exit 1
+done
 torch_python=$source/.venvs/torch/bin/python
 torch_prefix=$("$torch_python" -c 'import torch; print(torch.utils.cmake_prefix_path)')
 
@@ -79,6 +83,20 @@ libtorch_adapter_works() {
 }
 libtorch_and_python_are_alike() {
   PYTHONPATH=$source/python "$torch_python" "$here/libtorch_twin.py" "$work/libtorch" "$work/twin"
+}
+
+# XGBoost is loaded when the example runs: one program serves all versions.
+xgboost_of() {  # ENVIRONMENT
+  find -L "$source/.venvs/$1/lib" -name libxgboost.so | head -1
+}
+xgboost_and_python_are_alike() {  # ENVIRONMENT
+  runs xgboost_c_api "$(xgboost_of "$1")" "$work/$1" &&
+    PYTHONPATH=$source/python "$source/.venvs/$1/bin/python" "$here/xgboost_twin.py" \
+      "$work/$1" "$work/$1_twin"
+}
+xgboost_must_be_there() {
+  ! runs xgboost_c_api "$work/no/libxgboost.so" "$work/nothing" &&
+    grep -q '^XGBoost cannot be loaded' "$work/output" && [[ ! -e $work/nothing ]]
 }
 
 # A project that knows C only, and asks for a version.
@@ -161,6 +179,9 @@ check "libtorch runs" runs libtorch "$work/libtorch"
 check "libtorch recorded what its twin in Python records" libtorch_and_python_are_alike
 check "libtorch refuses a finished run" refuses_a_finished_run libtorch
 check "the adapter for libtorch passes its tests" libtorch_adapter_works
+check "XGBoost's C API recorded what its twin in Python records" xgboost_and_python_are_alike xgboost
+check "the same program does so with XGBoost 1.7" xgboost_and_python_are_alike xgboost17
+check "a missing XGBoost is one sentence" xgboost_must_be_there
 check "the guide shows the examples" \
   python3 "$here/check_guide.py" "$source/docs/guide/cpp.md" "$source"/examples/cpp/*
 

@@ -35,6 +35,8 @@ enum class TensorField : protozero::pbf_tag_type {
   // Filling and attached text of packed segments, skipped by other readers, too.
   padding = 1002,
   attached = 1003,
+  // Ours: another name of the tensor, under which the index lists the same record.
+  other_name = 1004,
 };
 enum class ShapeField : protozero::pbf_tag_type { dim = 2 };
 enum class DimField : protozero::pbf_tag_type { size = 1, name = 2 };

@@ -98,8 +98,8 @@ Result<std::string> EventFile::name_at(uint64_t offset, uint64_t payload,
   SMD_TRY(const ByteSpan beginning, bytes(start, std::min(payload, kNameBytes)));
   if (auto name = format::peek_name(beginning); name == expected) return std::move(*name);
   SMD_TRY(const ByteSpan all, bytes(start, payload));
-  SMD_TRY(auto event, format::parse_event(all));
-  return std::move(event.name);
+  SMD_TRY(const auto event, format::view_event(all));
+  return std::string(event.is_named(expected) ? expected : event.name);
 }
 
 EventFile::Check EventFile::check(const format::TensorLocation& location, bool deep) {
@@ -186,6 +186,10 @@ EventFile::Scan EventFile::scan() {
       if (!scan.step) scan.step = event->step;
       scan.tensors.push_back(
           {.name = std::move(event->name), .offset = scan.end, .length = length});
+      for (std::string& name : event->other_names) {
+        if (!check_tensor_name(name).ok()) continue;
+        scan.tensors.push_back({.name = std::move(name), .offset = scan.end, .length = length});
+      }
     } else if (!event.ok() || event->tensor) {
       ++scan.left_out;
     }

@@ -80,7 +80,7 @@ Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, By
         slot.is_value()
             ? tensor
             : reduction_tensor_name(snapshot.names().ops[slot.op()], slot.abs(), tensor);
-    if (event->name != name) {
+    if (!event->is_named(name)) {
       return Error{ErrorCode::corrupt,
                    fmt::format("The record at offset {} holds '{}', but the index says '{}': {}",
                                offset, event->name, name, path())};

@@ -45,7 +45,7 @@ class OriginalSink final : public Sink {
     if (bytes == elements.size() && bytes <= kCopyBytes && !is_stored_widened(head.dtype)) {
       const size_t start = buffer_.size();
       format::append_record(buffer_, step_, head, elements);
-      add_to_index(head.name, start);
+      add_to_index(head, start);
       return flush_if_full();
     }
     const uint64_t length = format::record_bytes(step_, head, count);
@@ -53,8 +53,8 @@ class OriginalSink final : public Sink {
       SMD_RETURN_IF_ERROR(flush());
       file_->expect(length);
     }
-    pending_ = Pending{
-        .name = std::string(head.name), .dtype = head.dtype, .length = length, .left = bytes};
+    pending_ =
+        Pending{.names = names_of(head), .dtype = head.dtype, .length = length, .left = bytes};
     const size_t start = buffer_.size();
     format::append_record_start(buffer_, step_, head, count);
     pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
@@ -69,7 +69,9 @@ class OriginalSink final : public Sink {
     const ByteSpan end = as_bytes(pending_->end);
     pending_->crc = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
     buffer_ += pending_->end;
-    index_.add_tensor(pending_->name, offset_, pending_->length, pending_->crc);
+    for (const std::string& name : pending_->names) {
+      index_.add_tensor(name, offset_, pending_->length, pending_->crc);
+    }
     offset_ += pending_->length;
     pending_.reset();
     return flush_if_full();
@@ -86,7 +88,7 @@ class OriginalSink final : public Sink {
           buffer_, step_,
           {.name = name_, .dtype = value.dtype, .shape = kOne, .wall_secs = wall_secs},
           value.bytes());
-      add_to_index(name_, start);
+      add_to_index({.name = name_}, start);
     }
     return flush_if_full();
   }
@@ -96,7 +98,7 @@ class OriginalSink final : public Sink {
     SMD_RETURN_IF_ERROR(open_file());
     const size_t start = buffer_.size();
     format::append_string_record(buffer_, step_, head, strings);
-    add_to_index(head.name, start);
+    add_to_index(head, start);
     return flush_if_full();
   }
 
@@ -147,7 +149,7 @@ class OriginalSink final : public Sink {
  private:
   // A tensor whose elements are arriving.
   struct Pending {
-    std::string name;
+    std::vector<std::string> names;
     DType dtype = DType::float32;
     uint64_t length = 0;  // of the record
     uint64_t left = 0;    // bytes of elements to come
@@ -172,12 +174,22 @@ class OriginalSink final : public Sink {
     return {};
   }
 
+  static std::vector<std::string> names_of(const format::TensorHead& head) {
+    std::vector<std::string> names{std::string(head.name)};
+    names.insert(names.end(), head.other_names.begin(), head.other_names.end());
+    return names;
+  }
+
   // The record that begins at `start` of the buffer and ends with it.
-  void add_to_index(std::string_view name, size_t start) {
+  void add_to_index(const format::TensorHead& head, size_t start) {
     const ByteSpan record = as_bytes(buffer_).subspan(start);
     const ByteSpan payload =
         record.subspan(format::kRecordHeaderBytes, record.size() - format::kRecordOverheadBytes);
-    index_.add_tensor(name, offset_, record.size(), crc32c(payload));
+    const uint32_t crc = crc32c(payload);
+    index_.add_tensor(head.name, offset_, record.size(), crc);
+    for (std::string_view name : head.other_names) {
+      index_.add_tensor(name, offset_, record.size(), crc);
+    }
     offset_ += record.size();
   }
 

@@ -240,6 +240,31 @@ TEST_F(OriginalSinkTest, a_file_beside_the_steps_is_tried_again_until_it_is_ther
   EXPECT_TRUE(storage->stat("collections/c.json").ok());
 }
 
+TEST_F(OriginalSinkTest, names_of_one_tensor_share_a_record) {
+  const std::string_view others[] = {"y", "z"};
+  for (const size_t count : {size_t{2}, size_t{100'000}}) {  // in the buffer, and past it
+    const std::vector<float> x(count, 1.5F);
+    const Shape shape = {static_cast<int64_t>(count)};
+    const ByteSpan bytes = std::as_bytes(std::span(x));
+    ASSERT_TRUE(sink->begin_step(kStep).ok());
+    ASSERT_TRUE(sink->tensor({.name = "x", .shape = shape, .other_names = others}, bytes).ok());
+    ASSERT_TRUE(sink->tensor({.name = "next", .shape = shape}, bytes).ok());
+    ASSERT_TRUE(sink->end_step().ok());
+    const auto text = *storage::read_all(*storage, format::index_file_name(kStep.step, "worker_0"));
+    const auto index = format::parse_index(as_text(text), "");
+    ASSERT_TRUE(index.ok());
+    ASSERT_EQ(index->tensors.size(), 4u);
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(index->tensors[i].name, i == 0 ? "x" : i == 1 ? "y" : "z");
+      EXPECT_EQ(index->tensors[i].offset, 0u);
+      EXPECT_EQ(index->tensors[i].length, index->tensors[0].length);
+      EXPECT_EQ(index->tensors[i].crc32c, index->tensors[0].crc32c);
+    }
+    EXPECT_EQ(index->tensors[3].offset, index->tensors[0].length);
+    EXPECT_EQ(read(3).tensor->shape, shape);
+  }
+}
+
 TEST_F(OriginalSinkTest, a_file_beside_the_steps_that_vanished_is_there_again_at_the_end) {
   ASSERT_TRUE(sink->put("collections/c.json", "{}").ok());
   ASSERT_TRUE(storage->remove("collections/c.json").ok());

@@ -57,6 +57,7 @@ class PackedSink final : public Sink {
                                             .rank = static_cast<uint8_t>(head.shape.size())};
       std::copy(elements.begin(), elements.end(), number.bits.begin());
       block_.add(head.name, number);
+      for (std::string_view name : head.other_names) block_.add(name, number);
       return {};
     }
     SMD_RETURN_IF_ERROR(open_step());
@@ -64,6 +65,8 @@ class PackedSink final : public Sink {
     packed.as_is = true;
     const uint64_t count = bytes / size_of(head.dtype);
     incoming_ = Incoming{.name = std::string(head.name),
+                         .other_names = {head.other_names.begin(), head.other_names.end()},
+                         .first_raw = raws_.size(),
                          .dtype = head.dtype,
                          .shape = Shape(head.shape.begin(), head.shape.end()),
                          .wall_secs = head.wall_secs,
@@ -88,6 +91,7 @@ class PackedSink final : public Sink {
       if (incoming_->next == incoming_->count) break;
       begin_record();
     }
+    list_other_names();
     incoming_.reset();
     return {};
   }
@@ -194,6 +198,8 @@ class PackedSink final : public Sink {
   // A tensor whose elements are arriving.
   struct Incoming {
     std::string name;
+    std::vector<std::string> other_names;
+    size_t first_raw = 0;  // of its records
     DType dtype = DType::float32;
     Shape shape;
     double wall_secs = 0;
@@ -232,10 +238,13 @@ class PackedSink final : public Sink {
         part = {static_cast<int64_t>(count)};
       }
     }
+    const std::vector<std::string_view> other_names(incoming_->other_names.begin(),
+                                                    incoming_->other_names.end());
     format::TensorHead head{.name = incoming_->name,
                             .dtype = incoming_->dtype,
                             .shape = part,
                             .wall_secs = incoming_->wall_secs,
+                            .other_names = other_names,
                             .as_is = true};
     if (count * size_of(head.dtype) >= format::kLargeTensorBytes) {
       format::append_filling(buffer_, step_, head, count, position());
@@ -257,6 +266,18 @@ class PackedSink final : public Sink {
     pending_ = Pending{.left = count * size_of(incoming_->dtype)};
     pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
     format::append_record_end(pending_->end, step_, head);
+  }
+
+  // The same records under the other names of the tensor.
+  void list_other_names() {
+    const size_t end = raws_.size();
+    for (const std::string& name : incoming_->other_names) {
+      for (size_t i = incoming_->first_raw; i < end; ++i) {
+        format::PackedRaw raw = raws_[i];
+        raw.tensor = names_.add(name);
+        raws_.push_back(std::move(raw));
+      }
+    }
   }
 
   Status end_record() {

@@ -178,6 +178,32 @@ TEST_F(PackedSinkTest, tensors_are_aligned_records_in_any_number_of_parts) {
   EXPECT_EQ(data.find(as_text(bytes)) % 64, 0u);
 }
 
+TEST_F(PackedSinkTest, names_of_one_tensor_share_its_records) {
+  sink = make({.max_record_bytes = 2000});
+  const std::vector<float> x(800, 1.5F);  // in two parts
+  const Shape shape = {800};
+  const Shape one = {1};
+  const std::string_view others[] = {"y", "z"};
+  const ByteSpan bytes = std::as_bytes(std::span(x));
+  ASSERT_TRUE(sink->begin_step({.step = 1}).ok());
+  ASSERT_TRUE(sink->tensor({.name = "x", .shape = shape, .other_names = others}, bytes).ok());
+  ASSERT_TRUE(
+      sink->tensor({.name = "number", .shape = one, .other_names = others}, bytes.first(4)).ok());
+  ASSERT_TRUE(sink->end_step().ok());
+  const std::string log_text = log();
+  const auto steps = steps_of(log_text);
+  ASSERT_THAT(steps, SizeIs(1));
+  const auto& raws = steps[0].raws;
+  ASSERT_THAT(raws, SizeIs(6));
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(raws[i].tensor, raws[i / 2 * 2].tensor);
+    EXPECT_EQ(raws[i].offset, raws[i % 2].offset);
+    EXPECT_EQ(raws[i].first, raws[i % 2].first);
+  }
+  EXPECT_NE(raws[0].tensor, raws[2].tensor);
+  EXPECT_NE(raws[2].tensor, raws[4].tensor);
+}
+
 TEST_F(PackedSinkTest, large_tensors_begin_at_pieces_of_the_page_cache) {
   const std::vector<float> large(format::kLargeTensorBytes / sizeof(float), 1.5F);
   const ByteSpan bytes = std::as_bytes(std::span(large));
