@@ -15,8 +15,14 @@ from smdebug import singleton
 from smdebug.logger import DuplicateLogFilter, get_logger
 
 # Tests of frameworks run in environments that have them.
-if importlib.util.find_spec("torch") is None:
-    collect_ignore_glob = ["test_pytorch*"]
+FRAMEWORKS = {
+    "torch": "test_pytorch*",
+    "tensorflow": "test_tensorflow*",
+    "tensorflow_estimator": "test_tensorflow_estimator*",
+}
+collect_ignore_glob = [
+    tests for module, tests in FRAMEWORKS.items() if importlib.util.find_spec(module) is None
+]
 
 VARIABLES = (
     "USE_SMDEBUG",

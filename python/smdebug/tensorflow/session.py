@@ -81,6 +81,7 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
         self._early: list[tuple[str, Any, Collections]] = []
         self._run: Any = None  # the context of a run that has begun and not ended
         self._plan: FetchPlan | None = None  # what this run fetches for us
+        self._before: list[Any] = []  # what was fetched for us before it
         self._dropped: set[str] = set()
         self._is_supported = True
 
@@ -153,9 +154,10 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
         self._guarded("Beginning a run", self._begin_run, run_context)
         # mypy takes the plan for None, which the call above has replaced.
         plan: Any = self._plan
-        if plan is None or not plan.fetches:
+        if plan is None:
             return None
-        return tf.compat.v1.train.SessionRunArgs(plan.fetches)
+        fetches = plan.fetches
+        return tf.compat.v1.train.SessionRunArgs(fetches) if fetches else None
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """The step is over."""
@@ -204,6 +206,7 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
             if len(self._plans) >= MOST_GRAPHS:
                 self._plans.pop(next(iter(self._plans)))
             plans = self._plans[graph] = FetchPlans(graph, sources)
+            self._added = [added for added in self._added if added[2]() is not graph]
         return plans
 
     def _begin_run(self, run_context: Any) -> None:
@@ -218,19 +221,27 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
         try:
             graph = run_context.session.graph
             self._turns.run(graph, self._core.mode)
+            plans = self._plans_of(graph)
             if self._added:
-                self._report_strangers(graph)
-            self._plan = self._plans_of(graph).at(self._core, run_context.original_args)
+                self._report_strangers()
+            plan = plans.at(self._core, run_context.original_args)
+            self._before = plan.before(run_context.session.run)
+            self._plan = plan
         finally:
             self._core.leave_cost()
 
     def _end_run(self, results: Any) -> None:
         try:
-            if self._plan is not None and results is not None:
-                self._save(self._plan.values(results))
+            if self._plan is not None:
+                self._save(self._plan.values(results or [], self._before, self._run_again))
         finally:
             self._run = self._plan = None
             self._core.end_step()
+
+    def _run_again(self, fetches: list[Any], feeds: dict[Any, Any]) -> list[Any]:
+        """Computes inner tensors of the run from what it read, drew and took."""
+        asked = self._run.original_args.feed_dict or {}
+        return self._run.session.run(fetches, {**asked, **feeds})
 
     def _cancel_run(self) -> None:
         """A run that has failed, such as the one after the last batch, was no step."""
@@ -262,15 +273,14 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
         for name, value, collections in early:
             self._guarded("Saving a value", super().save_tensor, name, value, collections)
 
-    def _report_strangers(self, graph: Any) -> None:
-        """Tensors that were added from another graph than the one that runs."""
+    def _report_strangers(self) -> None:
+        """Tensors that were added from other graphs than those of sessions with this hook."""
         added, self._added = self._added, []
-        for name, collection, home in added:
-            if home() is not None and home() is not graph and home() not in self._plans:
-                get_logger().warning(
-                    f"'{name}' was added to the collection '{collection}' from another graph than "
-                    "the one that runs, so it is not saved."
-                )
+        for name, collection, _ in added:
+            get_logger().warning(
+                f"'{name}' was added to the collection '{collection}' from another graph than the "
+                "one that runs, so it is not saved."
+            )
 
     # ---- failures and the end
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from smdebug import _core
+from smdebug.collection import CollectionKeys
 from smdebug.logger import get_logger
-from smdebug.tensorflow.session_reach import Reach
+from smdebug.tensorflow.session_reach import Reach, reads_reference
 from smdebug.tensorflow.session_sources import GraphSources, Source
 
 # Sparse gradients become dense up to this size.
@@ -19,22 +20,81 @@ SPARSE_DENSE_LIMIT = 64 << 20
 MOST_PLANS = 64
 
 
+Run = Callable[[list[Any], dict[Any, Any]], list[Any]]  # runs a session: fetches, feeds → values
+
+
 class FetchPlan:
-    """The names that a run saves, and the tensors that it fetches for them."""
+    """What is fetched for a saved step: along with the user's run, before it, and after it."""
 
-    def __init__(self, sources: dict[str, Source]) -> None:
-        self._sources = sources
-        self.fetches = [tensor for source in sources.values() for tensor in source.tensors]
+    def __init__(self) -> None:
+        # By name: what comes with the user's run, and what a second run computes.
+        self.direct: dict[str, Source] = {}
+        self.replayed: dict[str, Source] = {}
+        # What the second run is given: tensors that come with the user's run, and those whose
+        # memory the user's run may change, which are fetched before it.
+        self._given: list[Any] = []
+        self._early: list[Any] = []
+        # Names of tensors that the user's run does not compute: nobody knows whether they can be.
+        self.unproven: set[str] = set()
 
-    def values(self, results: list[Any]) -> Iterator[tuple[str, Any]]:
-        """(name, value) of what the session gave for the fetches."""
-        given = iter(results)
-        for name, source in self._sources.items():
-            if source.is_sparse:
-                yield from _dense(name, next(given), next(given), source.dense_shape)
-            else:
-                value = next(given)
-                yield name, value if isinstance(value, bytes) else np.asarray(value)
+    def give(self, tensors: list[Any]) -> None:
+        """Sets what the second run needs."""
+        self._early = [tensor for tensor in tensors if reads_reference(tensor.op)]
+        self._given = [tensor for tensor in tensors if not reads_reference(tensor.op)]
+
+    @property
+    def fetches(self) -> list[Any]:
+        """What comes with the user's run."""
+        return [*_tensors(self.direct), *self._given]
+
+    def before(self, run: Run) -> list[Any]:
+        """Fetches what cannot come with the user's run; for values()."""
+        if not self._early:
+            return []
+        return [np.array(value) for value in run(self._early, {})]
+
+    def values(
+        self, results: list[Any], before: list[Any], run: Run
+    ) -> Iterator[tuple[str, Any]]:
+        """(name, value) of what is saved. `results` are those of the fetches."""
+        count = len(results) - len(self._given)
+        yield from _assembled(self.direct, results[:count])
+        if self.replayed:
+            feeds = [*zip(self._given, results[count:], strict=True)]
+            feeds += zip(self._early, before, strict=True)
+            # Tensors cannot be keys where they can be compared.
+            given = {tensor.name: value for tensor, value in feeds}
+            results = self._replay(given, run)
+            yield from _assembled(self.replayed, results)
+
+    def _replay(self, given: dict[str, Any], run: Run) -> list[Any]:
+        try:
+            return run(_tensors(self.replayed), given)
+        except tf.errors.OpError as error:
+            if not self.unproven:
+                raise
+            get_logger().warning(
+                f"{len(self.unproven)} tensors that the program does not compute are not saved, "
+                f"because one of them cannot be: {error.message.splitlines()[0]}"
+            )
+            for name in self.unproven:
+                del self.replayed[name]
+            self.unproven = set()
+            return run(_tensors(self.replayed), given)
+
+
+def _tensors(sources: dict[str, Source]) -> list[Any]:
+    return [tensor for source in sources.values() for tensor in source.tensors]
+
+
+def _assembled(sources: dict[str, Source], results: list[Any]) -> Iterator[tuple[str, Any]]:
+    given = iter(results)
+    for name, source in sources.items():
+        if source.is_sparse:
+            yield from _dense(name, next(given), next(given), source.dense_shape)
+        else:
+            value = next(given)
+            yield name, value if isinstance(value, bytes) else np.asarray(value)
 
 
 def _dense(
@@ -74,25 +134,40 @@ class FetchPlans:
         return found[1]
 
     def _make(self, core: Any, kind: Any, asked: Any) -> FetchPlan:
+        plan = FetchPlan()
         wanted = {name: source for name, source in self._candidates(core) if core.wants(name)}
         if not wanted:
-            return FetchPlan({})
+            return plan
         reach = self._reach(kind, asked)
-        tensors = [tensor for source in wanted.values() for tensor in source.tensors]
-        allowed = iter(list(reach.allowed(tensors)))
-        given = {}
+        losses = core.collections.find(CollectionKeys.LOSSES)
+        direct: dict[str, Source] = {}
+        inner: dict[str, Source] = {}
         for name, source in wanted.items():
-            if all([next(allowed) for _ in source.tensors]):
-                given[name] = source
-        if len(given) < len(wanted) and not self._has_told:
-            self._has_told = True
-            first = next(name for name in wanted if name not in given)
-            get_logger().info(
-                f"{len(wanted) - len(given)} tensors, such as '{first}', are not saved in some "
-                "runs: they need a placeholder without a value, or operations with side effects "
-                "that these runs do not do."
+            along = (
+                source.is_known
+                or reach.is_outer(source.tensors[0])
+                or (losses is not None and losses.has_tensor_name(name))
             )
-        return FetchPlan(given)
+            (direct if along else inner)[name] = source
+        plan.direct = _those(direct, reach.allowed(_tensors(direct)))
+        can_be, given = reach.replayed(_tensors(inner))
+        plan.replayed = _those(inner, can_be)
+        if plan.replayed:
+            plan.give(given)
+            plan.unproven = {
+                name
+                for name, source in plan.replayed.items()
+                if not all(map(reach.does, source.tensors))
+            }
+        left_out = [n for n in wanted if n not in plan.direct and n not in plan.replayed]
+        if left_out and not self._has_told:
+            self._has_told = True
+            get_logger().info(
+                f"{len(left_out)} tensors, such as '{left_out[0]}', are not saved in some runs: "
+                "they need a placeholder without a value, or operations with side effects that "
+                "these runs do not do."
+            )
+        return plan
 
     def _reach(self, kind: Any, asked: Any) -> Reach:
         found = self._reaches.get(kind)
@@ -114,6 +189,16 @@ class FetchPlans:
             source = self._sources.find(name)
             if source is not None:
                 yield name, source
+
+
+def _those(sources: dict[str, Source], allowed: Iterable[bool]) -> dict[str, Source]:
+    """The sources all of whose tensors are allowed."""
+    each = iter(allowed)
+    return {
+        name: source
+        for name, source in sources.items()
+        if all([next(each) for _ in source.tensors])
+    }
 
 
 def watched_names(core: Any) -> Iterator[str]:

@@ -22,6 +22,8 @@ class Source:
 
     tensors: tuple[Any, ...]
     dense_shape: tuple[int, ...] | None = None
+    # A variable, a gradient or a loss, at which no graph is rewritten.
+    is_known: bool = False
 
     @property
     def is_sparse(self) -> bool:
@@ -88,7 +90,7 @@ class GraphSources:
             if isinstance(variable, tf.Variable):
                 tensor = self._graph.as_graph_element(variable)
                 if self._can_be_saved(tensor):
-                    self._add(None, variable.name, Source((tensor,)))
+                    self._add(None, variable.name, Source((tensor,), is_known=True))
         for variable in get(KEYS.TRAINABLE_VARIABLES):
             # One that is not initialised with the others may have no value.
             if isinstance(variable, tf.Variable) and variable.name in self._known:
@@ -100,12 +102,13 @@ class GraphSources:
         element = self._graph.as_graph_element
         for name, gradient in notes.gradients.items():
             tensors = tuple(element(tensor) for tensor in gradient.tensors)
-            self._add(CollectionKeys.GRADIENTS, name, Source(tensors, gradient.dense_shape))
+            self._add(CollectionKeys.GRADIENTS, name, Source(tensors, gradient.dense_shape, True))
         for name, tensor_name in notes.optimizer_variables.items():
-            source = Source((element(tensor_name),))
+            source = Source((element(tensor_name),), is_known=True)
             self._add(CollectionKeys.OPTIMIZER_VARIABLES, name, source)
 
     def _add_tensors(self, collection: str, tensors: Iterable[Any]) -> None:
         for tensor in tensors:
             if isinstance(tensor, tf.Tensor) and self._graph.is_fetchable(tensor):
-                self._add(collection, tensor.name, Source((tensor,)))
+                is_loss = collection == CollectionKeys.LOSSES
+                self._add(collection, tensor.name, Source((tensor,), is_known=is_loss))
