@@ -10,6 +10,7 @@ import pytest
 import session_training as training
 import smdebug.tensorflow as smd
 import tensorflow as tf
+import test_tensorflow_session_run as run
 from session_training import tf1
 
 
@@ -174,3 +175,20 @@ def test_strategies_of_several_machines_are_not_recorded(
     made.train(data, hooks=[hook], steps=2)
     hook.close()
     assert len(messages.containing("Nothing is recorded: sessions under CentralStorage")) == 1
+
+
+def test_a_script_with_estimators_is_recorded_without_a_change(
+    out_dir: Path, tmp_path: Path
+) -> None:
+    words = ("--save", "weights,gradients", "--interval", "2")
+    script = run.SCRIPTS / "estimates.py"
+    plain = run.start(script, tmp_path / "plain")
+    done = run.start("-m", "smdebug.run", "--out", out_dir, *words, script, tmp_path / "model")
+    assert done.returncode == plain.returncode == 0, done.stderr
+    assert done.stdout == plain.stdout
+    trial = smd.create_trial(str(out_dir))
+    for mode in (smd.modes.TRAIN, smd.modes.EVAL, smd.modes.PREDICT):
+        assert trial.tensor("linear/linear_model/x/weights:0").steps(mode=mode) == [0, 2, 4]
+    assert set(trial.modes()) == {smd.modes.TRAIN, smd.modes.EVAL, smd.modes.PREDICT}
+    for name in trial.tensor_names(collection="gradients"):
+        assert trial.tensor(name).steps(mode=smd.modes.TRAIN) == [0, 2, 4]

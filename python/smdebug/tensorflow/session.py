@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
@@ -12,12 +11,13 @@ import numpy as np
 import tensorflow as tf
 
 from smdebug import _core
+from smdebug.callbacks import BaseCallbacks
 from smdebug.collection import CollectionKeys
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.guard import Guard
 from smdebug.hook import BaseHook, StepNumber
 from smdebug.logger import get_logger
+from smdebug.recorder import BaseRecorder
 from smdebug.tensorflow.collection import CollectionManager
 from smdebug.tensorflow.session_board import Board
 from smdebug.tensorflow.session_notes import Notes
@@ -68,8 +68,8 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
         self._set_up()
 
     def _set_up(self) -> None:
-        self._guard = Guard(self._core.is_strict)
-        self._pid = os.getpid()
+        self._callbacks = BaseCallbacks(self._core)
+        self._recorder = BaseRecorder(self._core)
         self._notes = Notes()
         # By graph. They keep their graph alive, so those of ended sessions are dropped.
         self._plans: dict[Any, FetchPlans] = {}
@@ -82,7 +82,6 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
         self._run: Any = None  # the context of a run that has begun and not ended
         self._plan: FetchPlan | None = None  # what this run fetches for us
         self._before: list[Any] = []  # what was fetched for us before it
-        self._dropped: set[str] = set()
         self._is_supported = True
 
     def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
@@ -170,12 +169,16 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
             self._guarded("Ending a session", self._end_session, session.graph)
 
     @property
+    def dropped_tensors(self) -> dict[str, int]:
+        """How often a tensor could not be saved, by name."""
+        return dict(self._recorder.dropped)
+
+    @property
     def _is_on(self) -> bool:
         return (
             self._is_supported
-            and not self._guard.disabled
             and not self._core.is_closed
-            and os.getpid() == self._pid
+            and not self._callbacks.are_off
         )
 
     def _read(self, graph: Any) -> None:
@@ -231,11 +234,13 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
             self._core.leave_cost()
 
     def _end_run(self, results: Any) -> None:
+        self._core.enter_cost()
         try:
             if self._plan is not None:
                 self._save(self._plan.values(results or [], self._before, self._run_again))
         finally:
             self._run = self._plan = None
+            self._core.leave_cost()
             self._core.end_step()
 
     def _run_again(self, fetches: list[Any], feeds: dict[Any, Any]) -> list[Any]:
@@ -264,9 +269,7 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
                 names.append(name)
                 tensors.append(value)
         for i, reason in _core.save_all(self._core, names, tensors):
-            if names[i] not in self._dropped:
-                self._dropped.add(names[i])
-                get_logger().warning(f"'{names[i]}' cannot be saved: {reason.splitlines()[0]}")
+            self._recorder.drop(names[i], reason)
 
     def _save_early(self) -> None:
         early, self._early = self._early, []
@@ -285,13 +288,10 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
     # ---- failures and the end
 
     def _guarded(self, site: str, function: Callable[..., object], *args: Any) -> None:
-        try:
-            function(*args)
-        except Exception as error:
-            self._guard.handle(site, error)
+        self._callbacks.run(site, function, *args)
 
     def _close(self, at_exit: bool) -> None:
-        if not self._core.is_closed and os.getpid() == self._pid:
+        if not self._core.is_closed and self._callbacks.in_owner:
             self._guarded("Closing", self._complete)
         super()._close(at_exit)
 
