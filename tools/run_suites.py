@@ -37,12 +37,22 @@ SUITES = [
     Suite(
         "python",
         "the Python package",
-        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*'",
+        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*' --ignore-glob='*/test_tensorflow*'",
     ),
     Suite(
         "torch",
         "the hook for PyTorch, with the real framework",
         f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
+    ),
+    Suite(
+        "tf_session",
+        "the hook for monitored sessions, with the current TensorFlow",
+        f"{BUILD} && tools/venv.sh tf && .venvs/tf/bin/python -m pytest python/tests/test_tensorflow_session*.py",
+    ),
+    Suite(
+        "tf215",
+        "the hook for sessions and Estimators, with the last TensorFlow that has Estimators",
+        f"{BUILD} && tools/venv.sh tf215 && .venvs/tf215/bin/python -m pytest python/tests/test_tensorflow_session*.py python/tests/test_tensorflow_estimator*.py",
     ),
     Suite(
         "s3",

@@ -94,9 +94,7 @@ def test_reductions_of_weights_and_gradients_but_not_of_losses(out_dir: Path) ->
     config = smd.ReductionConfig(
         reductions=REDUCTIONS, abs_reductions=REDUCTIONS, norms=NORMS, abs_norms=NORMS
     )
-    hook = hook_of(
-        out_dir, include_collections=["weights", "gradients"], reduction_config=config
-    )
+    hook = hook_of(out_dir, include_collections=["weights", "gradients"], reduction_config=config)
     training.train(training.one_weight(hook), [hook], 2)
     hook.close()
     trial = smd.create_trial(str(out_dir))
@@ -264,7 +262,9 @@ def test_runs_that_save_nothing_fetch_nothing_and_plans_are_made_once(
     made: list[Any] = []
     make = FetchPlans._make
     monkeypatch.setattr(
-        FetchPlans, "_make", lambda *args: made.append(args) or make(*args)  # type: ignore[func-returns-value]
+        FetchPlans,
+        "_make",
+        lambda *args: made.append(args) or make(*args),  # type: ignore[func-returns-value]
     )
     hook = hook_of(out_dir, save_all=True, save_config=smd.SaveConfig(save_interval=4))
     asked = Asked(hook)

@@ -160,7 +160,7 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
 
     def after_run(self, run_context: Any, run_values: Any) -> None:
         """The step is over."""
-        if self._is_on and run_context is self._run:
+        if run_context is self._run:
             self._guarded("Ending a run", self._end_run, run_values.results)
 
     def end(self, session: Any) -> None:
@@ -175,11 +175,7 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
 
     @property
     def _is_on(self) -> bool:
-        return (
-            self._is_supported
-            and not self._core.is_closed
-            and not self._callbacks.are_off
-        )
+        return self._is_supported and not self._core.is_closed and not self._callbacks.are_off
 
     def _read(self, graph: Any) -> None:
         """Finds the tensors of a graph that have a meaning, and puts them into collections."""
@@ -213,7 +209,8 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
         return plans
 
     def _begin_run(self, run_context: Any) -> None:
-        self._cancel_run()
+        if self._run is not None:
+            self._cancel_run()
         super().begin_step()
         self._run = run_context
         if self._early:
@@ -234,10 +231,16 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
             self._core.leave_cost()
 
     def _end_run(self, results: Any) -> None:
+        if self._core.is_closed:
+            self._run = self._plan = None
+            return
+        if self._plan is None:
+            self._run = None
+            self._core.end_step()
+            return
         self._core.enter_cost()
         try:
-            if self._plan is not None:
-                self._save(self._plan.values(results or [], self._before, self._run_again))
+            self._save(self._plan.values(results or [], self._before, self._run_again))
         finally:
             self._run = self._plan = None
             self._core.leave_cost()

@@ -53,9 +53,7 @@ class FetchPlan:
             return []
         return [np.array(value) for value in run(self._early, {})]
 
-    def values(
-        self, results: list[Any], before: list[Any], run: Run
-    ) -> Iterator[tuple[str, Any]]:
+    def values(self, results: list[Any], before: list[Any], run: Run) -> Iterator[tuple[str, Any]]:
         """(name, value) of what is saved. `results` are those of the fetches."""
         count = len(results) - len(self._given)
         yield from _assembled(self.direct, results[:count])
@@ -100,8 +98,7 @@ def _assembled(sources: dict[str, Source], results: list[Any]) -> Iterator[tuple
 def _dense(
     name: str, rows: Any, indices: Any, shape: tuple[int, ...] | None
 ) -> Iterator[tuple[str, Any]]:
-    size = None if shape is None else int(np.prod(shape)) * rows.dtype.itemsize
-    if size is None or size > SPARSE_DENSE_LIMIT:
+    if shape is None or int(np.prod(shape)) * rows.dtype.itemsize > SPARSE_DENSE_LIMIT:
         yield f"{name}/indices", indices
         yield f"{name}/values", rows
         return
@@ -194,11 +191,12 @@ class FetchPlans:
 def _those(sources: dict[str, Source], allowed: Iterable[bool]) -> dict[str, Source]:
     """The sources all of whose tensors are allowed."""
     each = iter(allowed)
-    return {
-        name: source
-        for name, source in sources.items()
-        if all([next(each) for _ in source.tensors])
-    }
+    found = {}
+    for name, source in sources.items():
+        answers = [next(each) for _ in source.tensors]
+        if all(answers):
+            found[name] = source
+    return found
 
 
 def watched_names(core: Any) -> Iterator[str]:

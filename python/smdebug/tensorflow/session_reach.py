@@ -39,7 +39,7 @@ class Reach:
     def __init__(self, graph: Any, fetches: Any, fed: Any) -> None:
         self._graph = graph
         self._fed = {_place(element) for element in elements_in(graph, fed) if _has_value(element)}
-        asked = [element for element in elements_in(graph, fetches)]
+        asked = list(elements_in(graph, fetches))
         self._asked = {_place(element) for element in asked if _has_value(element)}
         self._done: set[Any] = set()
         stack = [e.op if _has_value(e) else e for e in asked if not self._is_fed(e)]

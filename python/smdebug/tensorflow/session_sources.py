@@ -43,9 +43,7 @@ class GraphSources:
         self._add_variables()
         self._add_notes(notes)
         self._add_tensors(CollectionKeys.LOSSES, graph.get_collection(KEYS.LOSSES))
-        self._add_tensors(
-            CollectionKeys.TENSORFLOW_SUMMARIES, graph.get_collection(KEYS.SUMMARIES)
-        )
+        self._add_tensors(CollectionKeys.TENSORFLOW_SUMMARIES, graph.get_collection(KEYS.SUMMARIES))
 
     def __iter__(self) -> Iterable[str]:
         return iter(self._known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 
 import tensorflow as tf
 
@@ -14,10 +15,8 @@ def find_worker() -> tuple[str, str, int]:
     rank, size = _core.process_rank() or (0, 1)
     horovod = sys.modules.get("horovod.tensorflow")
     if horovod is not None:
-        try:
+        with suppress(ValueError):  # not initialised
             rank, size = horovod.rank(), horovod.size()
-        except ValueError:  # not initialised
-            pass
     return f"worker_{rank}", "worker_0", size
 
 
