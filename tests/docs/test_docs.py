@@ -27,7 +27,10 @@ def name_of(path: Path) -> str:
 
 
 # Their tools are in other environments, whose suites run the examples.
-ELSEWHERE = {ROOT / f"docs/guide/{name}.md" for name in ("exporters", "pytorch", "run", "tensorflow-sessions")}
+ELSEWHERE = {
+    ROOT / f"docs/guide/{name}.md"
+    for name in ("exporters", "pytorch", "run", "tensorflow-sessions")
+}
 DOCUMENTS_WITH_EXAMPLES = [
     path
     for path in [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
