@@ -21,7 +21,7 @@ LOGS = ROOT / "build" / "logs"
 PYTEST = ".venvs/dev/bin/pytest"
 BUILD = "cmake --preset dev > /dev/null && cmake --build --preset dev"
 # Tests of the package that need another environment, and have a suite of their own.
-APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm")
+APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,16 @@ SUITES = [
         "xgboost17",
         "the hook for XGBoost, with an older version",
         f"{BUILD} && tools/venv.sh xgboost17 && .venvs/xgboost17/bin/python -m pytest python/tests/test_xgboost.py python/tests/test_xgboost_input.py",
+    ),
+    Suite(
+        "tf",
+        "the hook for monitored sessions, with the current TensorFlow",
+        f"{BUILD} && tools/venv.sh tf && .venvs/tf/bin/python -m pytest python/tests/test_tensorflow_session*.py",
+    ),
+    Suite(
+        "tf215",
+        "the hook for sessions and Estimators, with the last TensorFlow that has Estimators",
+        f"{BUILD} && tools/venv.sh tf215 && .venvs/tf215/bin/python -m pytest python/tests/test_tensorflow_session*.py python/tests/test_tensorflow_estimator*.py",
     ),
     Suite(
         "s3",

@@ -18,6 +18,8 @@ from smdebug.logger import DuplicateLogFilter, get_logger
 FRAMEWORKS = {
     "lightgbm": "test_lightgbm*",
     "mxnet": "test_mxnet*",
+    "tensorflow": "test_tensorflow*",
+    "tensorflow_estimator": "test_tensorflow_estimator*",
     "torch": "test_pytorch*",
     "xgboost": "test_xgboost*",
 }
