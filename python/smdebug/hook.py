@@ -107,7 +107,7 @@ class InertCore:
         return {}
 
     is_collection_observed = wants
-    begin_step = begin_step_at = end_step = close = _nothing
+    begin_step = begin_step_at = cancel_step = end_step = close = _nothing
     enter_cost = leave_cost = dump_flight_recorder = _nothing
     save = save_tensor = save_scalar = set_collections = write_collections = _nothing
 

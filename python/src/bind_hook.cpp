@@ -244,6 +244,7 @@ void bind_hook(nb::module_& m) {
           "begin_step_at",
           [](Hook& h, nb::handle step) { check(h.begin_step(to_int(step, "step"))); },
           nb::arg("step"))
+      .def("cancel_step", &Hook::cancel_step)
       .def("end_step", [](Hook& h) { check(h.end_step()); })
       .def_prop_rw("mode", &Hook::mode, &Hook::set_mode)
       .def_prop_ro("step", [](const Hook& h) { return h.step().step; })

@@ -350,6 +350,19 @@ Status Hook::begin_step() {
   return begin(step_clock_.advance());
 }
 
+void Hook::cancel_step() {
+  if (closed_ || !fork_guard_.in_owner() || step_open_ || step_ended_ || !scalars_.empty()) return;
+  const Mode mode = step().mode;
+  step_clock_.retreat();
+  step_ended_ = step_clock_.started();
+  saving_ = false;
+  watching_ = false;
+  if (!recording_ || !plan_) return;
+  counted_.steps -= 1;
+  next_active_[index_of(mode)] =
+      plan_->next_active(mode, step_clock_.mode_step(mode) + 1).value_or(kNever);
+}
+
 Status Hook::begin_step(Step step) {
   SMD_RETURN_IF_ERROR(check_usable());
   if (!fork_guard_.in_owner()) return {};

@@ -118,6 +118,9 @@ class Hook final {
 
   // Ends the current step and begins the next. Costs one comparison when nothing is to be saved.
   Status begin_step();
+  // The step that begin_step() began did not happen: the next one gets its number. Nothing happens
+  // if something has been saved in it.
+  void cancel_step();
   // With a number of the caller's, greater than the last.
   Status begin_step(Step step);
   // Ends the current step early, so that readers see it. Saving goes on with the next step; scalars

@@ -113,6 +113,29 @@ TEST_F(HookTest, a_step_becomes_visible_when_the_next_one_begins_or_at_end_step)
   EXPECT_THAT(names(0), ElementsAre("w"));
 }
 
+TEST_F(HookTest, a_cancelled_step_gives_its_number_to_the_next) {
+  auto hook = make(saving_every(2));
+  hook->set_mode(Mode::train);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->begin_step().ok());
+  hook->cancel_step();
+  EXPECT_EQ(hook->mode_step(Mode::train), 1);
+  ASSERT_TRUE(hook->save("between", view()).ok());
+  hook->set_mode(Mode::eval);
+  ASSERT_TRUE(hook->begin_step().ok());
+  EXPECT_EQ(hook->step().step, 2);
+  EXPECT_EQ(hook->step().mode_step, 0);
+  hook->set_mode(Mode::train);
+  ASSERT_TRUE(hook->begin_step().ok());
+  EXPECT_EQ(hook->step().mode_step, 2);
+  EXPECT_TRUE(hook->is_step_saved());
+  ASSERT_TRUE(hook->save("w", view()).ok());
+  hook->cancel_step();
+  EXPECT_EQ(hook->step().mode_step, 2) << "it holds a tensor";
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(steps(), ElementsAre(3));
+}
+
 TEST_F(HookTest, what_comes_after_end_step_does_not_destroy_the_step) {
   const std::vector<std::string> mine = {"mine"};
   auto hook = make(saving_every(1));
