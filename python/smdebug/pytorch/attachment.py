@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from smdebug.pytorch.plan import Plan
+from smdebug.model_plan import Plan
 
 
 class Attachment:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import logging
 import os
-import sys
-import tempfile
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 import torch
 from torch import nn
 
-from smdebug import _core
+from smdebug import _core, automatic
 from smdebug.exceptions import SMDebugValueError
-from smdebug.logger import get_logger
 from smdebug.pytorch.callbacks import Callbacks
 from smdebug.pytorch.capture import Capture
 from smdebug.pytorch.hook import GRADIENT_SOURCES, STEP_ON, Hook
 from smdebug.pytorch.names import Root
 from smdebug.pytorch.optimizer import OptimizerWatch
-from smdebug.pytorch.selection import Selection
 from smdebug.pytorch.worker import out_dir_of_attempt
+from smdebug.selection import Selection
 
 # FrameworkParameters of the JSON file, with their types.
 OPTIONS: dict[str, type] = {
@@ -112,11 +106,6 @@ class AutomaticHook(Hook):
 
     def set_option(self, name: str, value: Any) -> None:
         """Sets an argument of Hook() that a JSON file has given, before the first model."""
-        expected: Any = OPTIONS[name]
-        if type(value) is not expected:
-            raise SMDebugValueError(
-                f"FrameworkParameters.{name} must be of type {expected.__name__}, not {value!r}."
-            )
         choices: Any = {"step_on": STEP_ON, "gradient_source": GRADIENT_SOURCES}.get(name)
         if choices is not None and value not in choices:
             raise SMDebugValueError(
@@ -225,52 +214,9 @@ class AutomaticHook(Hook):
 
 def make_hook() -> AutomaticHook:
     """The hook that the job's JSON file describes; its messages keep off the script's output."""
-    _log_to_stderr()
-    path = _core.config_file_path()
-    with open(path, encoding="utf-8") as file:
-        document: Any = _core.parse_json(file.read(), path)
     kind = AutomaticHook
     if "SMDEBUG_PLAN" in os.environ:
         from smdebug.pytorch.rehearsal import Rehearsal
 
         kind = Rehearsal
-    place = document.get("LocalPath") if isinstance(document, dict) else None
-    attempt = out_dir_of_attempt(place) if isinstance(place, str) and place else place
-    if attempt == place:
-        hook = kind.create_from_json_file(path)
-    else:
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as changed:
-            json.dump({**document, "LocalPath": attempt}, changed)
-            changed.flush()
-            hook = kind.create_from_json_file(changed.name)
-    _apply(hook, document.get("FrameworkParameters") or {})
-    _close_with_process(hook)
-    return hook
-
-
-def _apply(hook: AutomaticHook, parameters: Any) -> None:
-    """The options of the hook for PyTorch, which the core does not know of."""
-    if not isinstance(parameters, dict):
-        raise SMDebugValueError(f"FrameworkParameters must be an object, not {parameters!r}.")
-    for name, value in ({"auto_mode": True} | parameters).items():
-        if name not in OPTIONS:
-            near = get_close_matches(name, OPTIONS, 1)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
-            get_logger().warning(f"Ignoring the unknown key '{name}' in FrameworkParameters.{hint}")
-            continue
-        hook.set_option(name, value)
-
-
-def _log_to_stderr() -> None:
-    if "SMDEBUG_LOG_ALL_TO_STDOUT" in os.environ:
-        return
-    for handler in get_logger().handlers:
-        if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stdout:
-            handler.setStream(sys.stderr)
-
-
-def _close_with_process(hook: AutomaticHook) -> None:
-    """Children of multiprocessing end without what is registered with atexit."""
-    util = sys.modules.get("multiprocessing.util")
-    if util is not None:
-        util.Finalize(None, hook._close, args=(True,), exitpriority=10)
+    return automatic.make_hook(kind, OPTIONS, out_dir_of_attempt)

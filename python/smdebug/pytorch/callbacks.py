@@ -1,8 +1,7 @@
-"""Callbacks that a program can hold without risk: they never fail and stand still in children."""
+"""Callbacks that models can be copied and compiled with."""
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +9,8 @@ from typing import Any
 import torch
 
 from smdebug import _core
+from smdebug.callbacks import BaseCallbacks
 from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.guard import Guard
 from smdebug.hook import InertCore
 from smdebug.pytorch import tensors as torch_tensors
 
@@ -31,32 +30,8 @@ def _raise(message: str) -> None:
     raise SMDebugRuntimeError(message)
 
 
-class Callbacks:
+class Callbacks(BaseCallbacks):
     """Makes the callbacks of one hook; a failure in any of them goes through its guard."""
-
-    def __init__(self, core: Any) -> None:
-        self._core = core
-        self._guard = Guard(core.is_strict)
-        self._pid = os.getpid()
-
-    @property
-    def in_owner(self) -> bool:
-        """False in forked children."""
-        return os.getpid() == self._pid
-
-    @property
-    def are_off(self) -> bool:
-        """Whether callbacks have nothing to do any more, or are in a forked child."""
-        return self._guard.disabled or not self.in_owner
-
-    def safe(self, site: str, function: Callable[..., None]) -> Callable[..., None]:
-        """The function as a callback that never fails and does nothing in forked children."""
-
-        def call(*args: Any) -> None:
-            if not self.are_off:
-                self.run(site, function, *args)
-
-        return call
 
     def of_module(
         self, site: str, function: Callable[..., None], only_wanted: bool = True
@@ -82,10 +57,3 @@ class Callbacks:
             "isolate": set_eval_frame,
         }
         return _core.DirectPath(self._core, torch_tensors.EXCHANGE_API, parts)
-
-    def run(self, site: str, function: Callable[..., object], *args: Any) -> None:
-        """Calls the function now; `site` names what is being done."""
-        try:
-            function(*args)
-        except Exception as error:
-            self._guard.handle(site, error)

@@ -14,15 +14,15 @@ import torch
 from torch import nn
 
 from smdebug import _core
+from smdebug.model_plan import Plan
 from smdebug.pytorch.attachment import Attachment
 from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
 from smdebug.pytorch.eager import EagerSteps
 from smdebug.pytorch.names import Root, is_sharded
-from smdebug.pytorch.plan import Plan
 from smdebug.pytorch.recorder import Recorder
-from smdebug.pytorch.selection import Selection, Selections
 from smdebug.pytorch.tensors import PLAIN_TENSORS, inputs_of, is_lazy, loss_in, tensors_in
+from smdebug.selection import Selection, Selections
 
 
 class Capture:

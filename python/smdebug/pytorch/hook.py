@@ -12,11 +12,11 @@ import torch
 from torch import nn
 
 from smdebug import _core
+from smdebug.auto_mode import AutoMode
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
 from smdebug.hook import LAST_WORDS_MS, BaseHook, InertCore, StepScope
 from smdebug.logger import get_logger
-from smdebug.pytorch.auto_mode import AutoMode
 from smdebug.pytorch.callbacks import Callbacks, graph_task_id, is_replay, set_eval_frame
 from smdebug.pytorch.capture import Capture
 from smdebug.pytorch.collection import CollectionManager
@@ -364,7 +364,7 @@ class Hook(BaseHook):
             if not self._step_is_due(module, args):
                 return
             if self.auto_mode:
-                self._mode_follower.follow(module)
+                self._mode_follower.follow((module.training, torch.is_grad_enabled()))
             self._capture.complete()
             super().begin_step()
             self._begun()

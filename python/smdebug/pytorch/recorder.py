@@ -15,32 +15,21 @@ from smdebug.pytorch.device import DeviceStage, can_reduce
 from smdebug.pytorch.names import is_sharded
 from smdebug.pytorch.shard import local_part, placement_of
 from smdebug.pytorch.tensors import Unreadable, is_lazy, is_released, readable
+from smdebug.recorder import BaseRecorder
 from smdebug.shards import SHARDS, SHARDS_COLLECTION
 
 Kind = _core.Kind
 Reductions = list[tuple[str, torch.Tensor, list[str]]]
 
 
-class Recorder:
+class Recorder(BaseRecorder):
     """What happens to the tensors of one step after another. One thread at a time."""
 
     def __init__(self, core: Any) -> None:
-        self._core = core
+        super().__init__(core)
         self._device = DeviceStage()
-        self.indices: dict[str, int] = {}  # shared with callbacks of the core
         self._shards: dict[str, Any] = {}
-        self.dropped: dict[str, int] = {}
         self.sparse_dense_limit = torch_tensors.SPARSE_DENSE_LIMIT
-
-    def next_name(self, stem: str) -> str:
-        """`<stem>_<i>`, counted within a step."""
-        index = self.indices.get(stem, 0)
-        self.indices[stem] = index + 1
-        return f"{stem}_{index}"
-
-    def restart_names(self) -> None:
-        """A step has begun."""
-        self.indices.clear()
 
     def save(self, names: list[str], tensors: list[torch.Tensor], kind: Kind) -> None:
         """Saves what is wanted. The values are those of now, whatever happens to the tensors."""
@@ -71,7 +60,7 @@ class Recorder:
                     tensor = local_part(tensor)
                 return readable(name, tensor, self.sparse_dense_limit)
             except (Unreadable, RuntimeError, NotImplementedError) as error:
-                self._drop(name, str(error))
+                self.drop(name, str(error))
                 return []
 
     @property
@@ -101,12 +90,12 @@ class Recorder:
 
     def _save_plain(self, name: str, tensor: torch.Tensor, kind: Kind) -> None:
         for _, reason in self._offer([name], [tensor], kind):
-            self._drop(name, reason)
+            self.drop(name, reason)
 
     def _queue(self, name: str, tensor: torch.Tensor, kind: Kind, reductions: Reductions) -> None:
         """A tensor on a device: reduced there if that is all that is wanted, else copied."""
         if self._device.is_capturing():
-            self._drop(name, "a CUDA graph is being captured")
+            self.drop(name, "a CUDA graph is being captured")
             return
         raw, shape, wanted = _core.wanted(self._core, name)
         if kind == Kind.automatic and not raw and (not wanted or can_reduce(tensor, wanted)):
@@ -116,11 +105,6 @@ class Recorder:
                 reductions.append((name, tensor, wanted))
             return
         self._device.copy(name, tensor, kind)
-
-    def _drop(self, name: str, reason: str) -> None:
-        if name not in self.dropped:
-            get_logger().warning(f"'{name}' cannot be saved: {reason.splitlines()[0]}")
-        self.dropped[name] = self.dropped.get(name, 0) + 1
 
 
 def _without_gradient(tensor: torch.Tensor) -> Any:

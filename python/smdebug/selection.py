@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import nn
-
 from smdebug import _core
-from smdebug.pytorch.names import Root
-from smdebug.pytorch.plan import Plan
+from smdebug.model_plan import Model, Plan
 
 # Indices of inputs and outputs that patterns are tried with before a module is left alone.
 TRIED_INDICES = 16
@@ -22,7 +19,7 @@ class Selection:
         self._watched = watched
         self._names: dict[str, bool] = {}
         self._modules: dict[str, bool] = {}
-        self._plans: dict[Root, Plan] = {}
+        self._plans: dict[Model, Plan] = {}
 
     @property
     def watches(self) -> bool:
@@ -44,12 +41,12 @@ class Selection:
             known = self._modules[module_name] = self._may_hold(module_name)
         return known
 
-    def plan(self, root: Root, module: nn.Module) -> Plan:
+    def plan(self, model: Model, module: Any) -> Plan:
         """What is wanted of a registered model."""
-        root.refresh(module)
-        plan = self._plans.get(root)
-        if plan is None or plan.revision != root.revision:
-            plan = self._plans[root] = Plan(root, module, self.holds, self.holds_tensors_of)
+        model.refresh(module)
+        plan = self._plans.get(model)
+        if plan is None or plan.revision != model.revision:
+            plan = self._plans[model] = Plan(model, module, self.holds, self.holds_tensors_of)
         return plan
 
     def _may_hold(self, module_name: str) -> bool:

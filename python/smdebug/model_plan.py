@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
-
-import torch
-from torch import nn
-
-if TYPE_CHECKING:
-    from smdebug.pytorch.names import Root
+from typing import Any, Protocol
 
 # (name, object), without keeping the object alive.
 References = list[tuple[str, Callable[[], Any]]]
+
+
+class Model(Protocol):
+    """A registered model, as its adapter knows it."""
+
+    revision: int  # grows when the model may have other parts
+
+    def refresh(self, module: Any) -> None:
+        """Brings `revision` up to date."""
+
+    def parameters(self, module: Any) -> Iterable[tuple[str, Any]]:
+        """(name, parameter)."""
+
+    def modules(self, module: Any) -> Iterable[tuple[str, Any]]:
+        """(name, module) of the model and everything in it."""
 
 
 class Plan:
@@ -21,34 +30,34 @@ class Plan:
 
     def __init__(
         self,
-        root: Root,
-        module: nn.Module,
+        model: Model,
+        module: Any,
         holds: Callable[[str], bool],
         holds_tensors_of: Callable[[str], bool],
     ) -> None:
-        self.revision = root.revision
+        self.revision = model.revision
         self._parameters: References = []
         self._gradients: References = []
-        for name, parameter in root.parameters(module):
+        for name, parameter in model.parameters(module):
             if holds(name):
                 self._parameters.append((name, weakref.ref(parameter)))
             if holds(f"gradient/{name}"):
                 self._gradients.append((f"gradient/{name}", weakref.ref(parameter)))
         self._modules: References = [
             (name, weakref.ref(inner))
-            for name, inner in root.modules(module)
+            for name, inner in model.modules(module)
             if holds_tensors_of(name)
         ]
 
-    def parameters(self) -> Iterable[tuple[str, torch.Tensor]]:
+    def parameters(self) -> Iterable[tuple[str, Any]]:
         """Those that are saved."""
         return _alive(self._parameters)
 
-    def gradients(self) -> Iterable[tuple[str, torch.Tensor]]:
+    def gradients(self) -> Iterable[tuple[str, Any]]:
         """(name of the gradient, parameter)."""
         return _alive(self._gradients)
 
-    def modules(self) -> Iterable[tuple[str, nn.Module]]:
+    def modules(self) -> Iterable[tuple[str, Any]]:
         """Those with an input or output that may be saved."""
         return _alive(self._modules)
 

@@ -1,11 +1,8 @@
-"""The mode of a step, taken from model.train() and model.eval() unless the program has chosen one."""
+"""The mode of a step, taken from the model unless the program has chosen one."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import torch
-from torch import nn
 
 from smdebug import _core
 
@@ -15,16 +12,15 @@ class AutoMode:
 
     def __init__(self, core: Any) -> None:
         self._core = core
-        self._training: tuple[bool, bool] | None = None  # of the last forward
-        self._chosen_at: tuple[bool, bool] | None = None
+        self._training: tuple[bool, ...] | None = None  # of the last forward
+        self._chosen_at: tuple[bool, ...] | None = None
 
     def chosen(self) -> None:
         """The program has set a mode: it holds until the model changes."""
         self._chosen_at = self._training
 
-    def follow(self, module: nn.Module) -> None:
-        """Before a forward."""
-        training = (module.training, torch.is_grad_enabled())
+    def follow(self, training: tuple[bool, ...]) -> None:
+        """Before a forward; it trains if all of `training` are true."""
         if training == self._training and self._chosen_at is not None:
             return
         if self._training is None and self._core.mode != _core.ModeKeys.GLOBAL:
