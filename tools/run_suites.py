@@ -37,12 +37,27 @@ SUITES = [
     Suite(
         "python",
         "the Python package",
-        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*'",
+        f"{BUILD} && {PYTEST} python/tests --ignore-glob='*/test_s3_*' --ignore-glob='*/test_pytorch*' --ignore-glob='*/test_keras*'",
     ),
     Suite(
         "torch",
         "the hook for PyTorch, with the real framework",
         f"{BUILD} && tools/venv.sh torch && .venvs/torch/bin/python -m pytest python/tests/test_pytorch*.py",
+    ),
+    Suite(
+        "keras",
+        "the hook for Keras 2 and 3 on TensorFlow, with the real packages",
+        f"{BUILD} && tools/venv.sh tf && .venvs/tf/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py && .venvs/tf/bin/python -m pytest python/tests/test_keras_t*.py python/tests/test_keras_run.py",
+    ),
+    Suite(
+        "keras-jax",
+        "the hook for Keras on JAX",
+        f"{BUILD} && tools/venv.sh keras-jax && KERAS_BACKEND=jax .venvs/keras-jax/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py",
+    ),
+    Suite(
+        "keras-torch",
+        "the hook for Keras on PyTorch",
+        f"{BUILD} && tools/venv.sh keras-torch && KERAS_BACKEND=torch .venvs/keras-torch/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py",
     ),
     Suite(
         "s3",
