@@ -42,6 +42,7 @@ bench: build
 	@tools/venv.sh summary_writer
 	@tools/venv.sh torch
 	@tools/venv.sh original_torch
+	@tools/venv.sh tf
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 

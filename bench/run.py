@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import keras_rows
 import numpy as np
 import packed_rows
 import reading_rows
@@ -405,12 +406,18 @@ def training(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in training_rows.lines(base, quick, duration)]
 
 
+def keras_training(base: Path, quick: bool) -> list[Row]:
+    """Rows about training with Keras."""
+    return [Row(*line) for line in keras_rows.lines(base, quick, duration)]
+
+
 PARTS = {
     "recording": recording,
     "reading": reading,
     "packed": packed,
     "tensorboard": histogram_rows,
     "torch": training,
+    "keras": keras_training,
 }
 
 
