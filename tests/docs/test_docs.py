@@ -27,7 +27,7 @@ def name_of(path: Path) -> str:
 
 
 # Their tools are in other environments, whose suites run the examples.
-ELSEWHERE = {ROOT / f"docs/guide/{name}.md" for name in ("exporters", "pytorch", "run")}
+ELSEWHERE = {ROOT / f"docs/guide/{name}.md" for name in ("exporters", "keras", "pytorch", "run")}
 DOCUMENTS_WITH_EXAMPLES = [
     path
     for path in [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
