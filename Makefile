@@ -45,6 +45,7 @@ bench: build
 	@tools/venv.sh original_torch
 	@tools/venv.sh xgboost17
 	@tools/venv.sh original_xgboost
+	@tools/venv.sh tf
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 

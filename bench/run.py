@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import boosting_rows
+import keras_rows
 import numpy as np
 import packed_rows
 import reading_rows
@@ -411,6 +412,11 @@ def boosting(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in boosting_rows.lines(base, quick, duration)]
 
 
+def keras_training(base: Path, quick: bool) -> list[Row]:
+    """Rows about training with Keras."""
+    return [Row(*line) for line in keras_rows.lines(base, quick, duration)]
+
+
 PARTS = {
     "recording": recording,
     "reading": reading,
@@ -418,6 +424,7 @@ PARTS = {
     "tensorboard": histogram_rows,
     "torch": training,
     "xgboost": boosting,
+    "keras": keras_training,
 }
 
 

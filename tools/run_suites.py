@@ -21,7 +21,7 @@ LOGS = ROOT / "build" / "logs"
 PYTEST = ".venvs/dev/bin/pytest"
 BUILD = "cmake --preset dev > /dev/null && cmake --build --preset dev"
 # Tests of the package that need another environment, and have a suite of their own.
-APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow")
+APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow", "keras")
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,21 @@ SUITES = [
         "tf215",
         "the hook for sessions and Estimators, with the last TensorFlow that has Estimators",
         f"{BUILD} && tools/venv.sh tf215 && .venvs/tf215/bin/python -m pytest python/tests/test_tensorflow_session*.py python/tests/test_tensorflow_estimator*.py",
+    ),
+    Suite(
+        "keras",
+        "the hook for Keras 2 and 3 on TensorFlow, with the real packages",
+        f"{BUILD} && tools/venv.sh tf && .venvs/tf/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py && .venvs/tf/bin/python -m pytest python/tests/test_keras_t*.py python/tests/test_keras_run.py",
+    ),
+    Suite(
+        "keras-jax",
+        "the hook for Keras on JAX",
+        f"{BUILD} && tools/venv.sh keras-jax && KERAS_BACKEND=jax .venvs/keras-jax/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py",
+    ),
+    Suite(
+        "keras-torch",
+        "the hook for Keras on PyTorch",
+        f"{BUILD} && tools/venv.sh keras-torch && KERAS_BACKEND=torch .venvs/keras-torch/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py",
     ),
     Suite(
         "s3",

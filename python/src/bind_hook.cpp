@@ -228,6 +228,17 @@ void save_named(Hook& hook, const std::vector<std::string>& names, nb::handle va
   run(view.size_bytes(), [&] { return hook.save_named(names, view); });
 }
 
+void save_undue(Hook& hook, nb::handle tensor_name, nb::handle value, smd::Kind kind) {
+  const std::string_view name = to_name(tensor_name);
+  const TensorArg arg(value, name);
+  if (arg.holds_strings()) {
+    raise("SMDebugTypeError", fmt::format("'{}' holds strings, not numbers.", name));
+  }
+  const smd::TensorView view = arg.view();
+  check(smd::check(view));
+  check(hook.save_undue(name, view, kind));
+}
+
 nb::dict bill(const Hook& hook) {
   const smd::Bill bill = hook.bill();
   nb::dict out;
@@ -260,6 +271,9 @@ void bind_hook(nb::module_& m) {
           "begin_step_at",
           [](Hook& h, nb::handle step) { check(h.begin_step(to_int(step, "step"))); },
           nb::arg("step"))
+      .def(
+          "begin_steps", [](Hook& h, int64_t count) { check(h.begin_steps(count)); },
+          nb::arg("count"))
       .def("cancel_step", &Hook::cancel_step)
       .def("end_step", [](Hook& h) { check(h.end_step()); })
       .def_prop_rw("mode", &Hook::mode, &Hook::set_mode)
@@ -270,6 +284,7 @@ void bind_hook(nb::module_& m) {
       .def_prop_ro("is_step_wanted", &Hook::is_step_wanted)
       .def_prop_ro("is_step_saved", &Hook::is_step_saved)
       .def_prop_ro("is_next_step_saved", &Hook::is_next_step_saved)
+      .def("is_saved_within", &Hook::is_saved_within, nb::arg("count"))
       .def(
           "is_collection_observed",
           [](const Hook& h, const std::string& n) { return h.is_collection_observed(n); },
@@ -316,6 +331,8 @@ void bind_hook(nb::module_& m) {
       .def("save", &save, nb::arg("name").none(), nb::arg("value").none())
       .def("save_named", &save_named, nb::arg("names"), nb::arg("value"),
            "Saves one tensor under those names that are wanted; its values are stored once.")
+      .def("save_undue", &save_undue, nb::arg("name").none(), nb::arg("value").none(),
+           nb::arg("kind"))
       .def("save_tensor", &save_tensor, nb::arg("name").none(), nb::arg("value").none(),
            nb::arg("collections").none())
       .def("save_scalar", &save_scalar, nb::arg("name").none(), nb::arg("value").none(),

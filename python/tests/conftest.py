@@ -7,7 +7,9 @@ import logging
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import keras_models
 import pytest
 import s3_server as s3_server_module
 import smdebug
@@ -16,6 +18,7 @@ from smdebug.logger import DuplicateLogFilter, get_logger
 
 # Tests of frameworks run in environments that have them.
 FRAMEWORKS = {
+    "keras": "test_keras*",
     "lightgbm": "test_lightgbm*",
     "mxnet": "test_mxnet*",
     "tensorflow": "test_tensorflow*",
@@ -74,6 +77,20 @@ def clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     smdebug.del_hook()
     singleton.reset_enabled()
+
+
+@pytest.fixture
+def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures of ours are raised."""
+    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+
+
+@pytest.fixture(params=keras_models.PACKAGES)
+def keras(request: pytest.FixtureRequest) -> Any:
+    """Each Keras package of the environment, from the same seed."""
+    package = keras_models.load(request.param)
+    package.utils.set_random_seed(1)
+    return package
 
 
 @pytest.fixture

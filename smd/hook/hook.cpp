@@ -398,7 +398,22 @@ Status Hook::begin_step() {
   if (!fork_guard_.in_owner()) return {};
   if (recording_) finish_step();
   if (resume_file_ && recording_) save_resume_state();
-  return begin(step_clock_.advance());
+  const StepInfo step = step_clock_.advance();
+  return begin(step, step.mode_step);
+}
+
+Status Hook::begin_steps(int64_t count) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (count < 1) {
+    return Error{ErrorCode::invalid_argument, fmt::format("{} steps cannot be begun.", count)};
+  }
+  if (!fork_guard_.in_owner()) return {};
+  if (recording_) finish_step();
+  if (resume_file_ && recording_) save_resume_state();
+  const Step first = step_clock_.advance().mode_step;
+  for (int64_t i = 1; i < count; ++i) step_clock_.advance();
+  if (recording_) counted_.steps += count - 1;
+  return begin(step_clock_.current(), first);
 }
 
 void Hook::cancel_step() {
@@ -421,13 +436,14 @@ Status Hook::begin_step(Step step) {
   if (recording_) finish_step();
   if (resume_file_ && recording_) save_resume_state();
   SMD_TRY(const StepInfo info, step_clock_.advance_to(step));
-  return begin(info);
+  return begin(info, info.mode_step);
 }
 
-Status Hook::begin(StepInfo step) {
+Status Hook::begin(const StepInfo& step, Step first_mode_step) {
   step_ended_ = false;
   if (!recording_) return {};
-  if (++counted_.steps == 1) meter_.start();
+  ++counted_.steps;
+  if (!meter_.started()) meter_.start();
   Step& next = next_active_[index_of(step.mode)];
   if (!plan_ || collections_->revision() != planned_revision_) {
     if (Status prepared = prepare(); !prepared.ok()) {
@@ -436,7 +452,7 @@ Status Hook::begin(StepInfo step) {
     }
     if (!recording_) return {};
     // prepare() looked beyond this step.
-    next = plan_->next_active(step.mode, step.mode_step).value_or(kNever);
+    next = plan_->next_active(step.mode, first_mode_step).value_or(kNever);
   }
   std::string& triggered = triggered_[index_of(step.mode)];
   saving_ = false;
@@ -445,11 +461,11 @@ Status Hook::begin(StepInfo step) {
   if (!step_trigger_.empty()) step_trigger_.clear();
   if (step.step >= stride_from_) {
     use_stride(next_stride_.stride);
-    next = plan_->next_active(step.mode, step.mode_step).value_or(kNever);
+    next = plan_->next_active(step.mode, first_mode_step).value_or(kNever);
   }
   if (observes_) begin_observed(step);
   if (step.mode_step < next && triggered.empty()) return {};
-  activate(step, next);
+  activate(step, first_mode_step, next);
   return {};
 }
 
@@ -458,9 +474,9 @@ void Hook::begin_observed(const StepInfo& step) {
   if (recorder_) recorder_->begin_step(step);
 }
 
-void Hook::activate(const StepInfo& step, Step& next) {
+void Hook::activate(const StepInfo& step, Step first_mode_step, Step& next) {
   const CostMeter::Scope cost(meter_);
-  plan_->activate(step.mode, step.mode_step);
+  plan_->activate(step.mode, first_mode_step, step.mode_step);
   step_trigger_ = std::exchange(triggered_[index_of(step.mode)], {});
   if (!step_trigger_.empty()) plan_->trigger(step.mode, step_trigger_);
   saving_ = plan_->any_active();
@@ -469,11 +485,11 @@ void Hook::activate(const StepInfo& step, Step& next) {
   next = plan_->next_active(step.mode, step.mode_step + 1).value_or(kNever);
 }
 
-std::optional<bool> Hook::is_next_step_saved() const {
+std::optional<bool> Hook::is_saved_within(int64_t count) const {
   if (!plan_ || collections_->revision() != planned_revision_) return std::nullopt;
   const auto mode = index_of(step_clock_.mode());
-  return is_recording() && (step_clock_.mode_step(step_clock_.mode()) + 1 >= next_active_[mode] ||
-                            !triggered_[mode].empty());
+  const Step last = step_clock_.mode_step(step_clock_.mode()) + count;
+  return is_recording() && (last >= next_active_[mode] || !triggered_[mode].empty());
 }
 
 Status Hook::end_step() {
@@ -857,6 +873,23 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
   counted_.bytes += stored_.size() * sizeof(Number::bits);
   writer_->reductions(name, now, stored_);
   return {};
+}
+
+Status Hook::save_undue(std::string_view name, const TensorView& tensor, Kind kind) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  SMD_RETURN_IF_ERROR(check(tensor));
+  if (!is_recording() || !plan_ || !step_clock_.started() || step_ended_) return {};
+  const auto collection = collections_->find(collection_of(kind));
+  const Action* wanted = plan_->wanted_by(collection_of(kind));
+  if (!collection || wanted == nullptr) return {};
+  const SaveConfig& config =
+      collection->save_config() ? *collection->save_config() : plan_options_.save_config;
+  const SaveConfigMode* when = config.mode(step().mode);
+  if (when != nullptr && when->end_step && step().mode_step >= *when->end_step) return {};
+  const CostMeter::CallScope cost(meter_, tensor.size_bytes());
+  join_kind(name, kind);
+  return record(name, tensor, nullptr, *wanted);
 }
 
 Status Hook::save_reductions(std::string_view name,

@@ -134,6 +134,8 @@ class Hook final {
 
   // Ends the current step and begins the next. Costs one comparison when nothing is to be saved.
   Status begin_step();
+  // Several steps that the program runs as one: what any of them saves is saved at the last.
+  Status begin_steps(int64_t count);
   // The step that begin_step() began did not happen: the next one gets its number. Nothing happens
   // if something has been saved in it.
   void cancel_step();
@@ -154,7 +156,9 @@ class Hook final {
   // Something is saved at this step.
   bool is_step_saved() const { return recording_ && saving_; }
   // Whether the next step of the current mode is going to be saved; nullopt: not known yet.
-  std::optional<bool> is_next_step_saved() const;
+  std::optional<bool> is_next_step_saved() const { return is_saved_within(1); }
+  // The same for any of the next steps.
+  std::optional<bool> is_saved_within(int64_t count) const;
   // This tensor is saved or watched at this step.
   bool wants(std::string_view name);
   // What is wanted of it at this step; empty: nothing. For callers that reduce it themselves.
@@ -170,6 +174,9 @@ class Hook final {
   // One tensor under several names: each is saved as its collections want it, and the values are
   // stored once.
   Status save_named(std::span<const std::string> names, const TensorView& tensor);
+  // A tensor that belongs to many steps, such as the mean of an epoch: saved at the current one,
+  // although the collection of its kind is not due there; not if that has ended.
+  Status save_undue(std::string_view name, const TensorView& tensor, Kind kind);
   // Reductions of a tensor that the caller has computed, where the memory is not ours to read.
   // Those that nobody wants are left out. Names are those of Reduction::name().
   Status save_reductions(std::string_view name,
@@ -246,11 +253,11 @@ class Hook final {
   std::vector<std::unique_ptr<Output>> make_outputs();
   Result<std::unique_ptr<Output>> make_tensorboard_output();
   Status prepare();
-  Status begin(StepInfo step);
+  Status begin(const StepInfo& step, Step first_mode_step);
   void finish_step();
   // Apart, so that a step that saves nothing stays short.
   void finish_wanted_step();
-  void activate(const StepInfo& step, Step& next);
+  void activate(const StepInfo& step, Step first_mode_step, Step& next);
   void begin_observed(const StepInfo& step);
   void open_step();
   void export_collections();

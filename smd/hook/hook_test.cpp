@@ -113,6 +113,23 @@ TEST_F(HookTest, a_step_becomes_visible_when_the_next_one_begins_or_at_end_step)
   EXPECT_THAT(names(0), ElementsAre("w"));
 }
 
+TEST_F(HookTest, steps_that_run_as_one_save_at_the_last_what_any_of_them_saves) {
+  auto hook = make(saving_every(3));
+  EXPECT_FALSE(hook->is_saved_within(5).has_value()) << "nothing is planned yet";
+  std::vector<bool> wanted;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(hook->begin_steps(i == 2 ? 1 : 5).ok());
+    wanted.push_back(hook->is_step_saved());
+    ASSERT_TRUE(hook->save("w", view()).ok());
+    EXPECT_EQ(hook->is_saved_within(5), true);
+  }
+  EXPECT_FALSE(hook->begin_steps(0).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(wanted, ElementsAre(true, true, false, true));
+  EXPECT_THAT(steps(), ElementsAre(4, 9, 15));
+  EXPECT_EQ(hook->bill().steps, 16);
+}
+
 TEST_F(HookTest, a_cancelled_step_gives_its_number_to_the_next) {
   auto hook = make(saving_every(2));
   hook->set_mode(Mode::train);
@@ -134,6 +151,22 @@ TEST_F(HookTest, a_cancelled_step_gives_its_number_to_the_next) {
   EXPECT_EQ(hook->step().mode_step, 2) << "it holds a tensor";
   ASSERT_TRUE(hook->close().ok());
   EXPECT_THAT(steps(), ElementsAre(3));
+}
+
+TEST_F(HookTest, a_number_of_an_epoch_is_saved_where_its_collection_is_not_due) {
+  HookOptions o = saving_every(10, false);
+  o.config.include_collections = {"losses", "metrics"};
+  auto hook = make(std::move(o));
+  hook->collections().find("metrics")->set_save_config(
+      std::make_shared<SaveConfig>(*SaveConfig::broadcast({.save_interval = 10, .end_step = 2})));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_undue("loss", view(), Kind::loss).ok());
+  ASSERT_TRUE(hook->save_undue("mae", view(), Kind::metric).ok());
+  ASSERT_TRUE(hook->save_undue("w", view(), Kind::weight).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(steps(), ElementsAre(2));
+  EXPECT_THAT(names(2), ElementsAre("loss")) << "metrics have ended, weights are not included";
+  EXPECT_THAT(collections()["collections"]["losses"]["tensor_names"], ElementsAre("loss"));
 }
 
 TEST_F(HookTest, what_comes_after_end_step_does_not_destroy_the_step) {

@@ -1,4 +1,4 @@
-"""Records models of Keras and TensorFlow: `model.fit(..., callbacks=[KerasHook("run")])`.
+"""Records models of Keras and graphs of TensorFlow: `model.fit(..., callbacks=[KerasHook("run")])`.
 
 Nothing of TensorFlow is imported before a hook is asked for: Keras may run without it.
 """
@@ -13,7 +13,9 @@ from smdebug.tensorflow.singleton_utils import HOOKS, del_hook, get_hook, hook_c
 from smdebug.trial import create_trial
 
 if TYPE_CHECKING:
+    from smdebug.tensorflow.estimator import EstimatorHook
     from smdebug.tensorflow.keras import KerasHook
+    from smdebug.tensorflow.session import SessionHook
 
 _KINDS = {name: kind for kind, (_, name) in HOOKS.items()}
 
@@ -31,10 +33,12 @@ def __dir__() -> list[str]:
 __all__ = [
     "Collection",
     "CollectionKeys",
+    "EstimatorHook",
     "KerasHook",
     "ReductionConfig",
     "SaveConfig",
     "SaveConfigMode",
+    "SessionHook",
     "create_trial",
     "del_hook",
     "get_hook",

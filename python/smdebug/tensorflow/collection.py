@@ -40,9 +40,15 @@ class Collection(PlainCollection):
         name = getattr(layer, "name", None)
         if not isinstance(name, str) or not callable(getattr(layer, "call", None)):
             raise SMDebugTypeError(f"A layer of Keras was expected, not {layer!r}.")
+        self.__dict__.setdefault("_layers", []).append(layer)
         for wanted, part in ((inputs, "inputs"), (outputs, "outputs")):
             if wanted:
                 self.include(rf"^{re.escape(name)}/{part}(/|_\d+$|$)")
+
+    @property
+    def layers(self) -> list[Any]:
+        """The layers that were added."""
+        return list(self.__dict__.get("_layers", ()))
 
 
 class CollectionManager(PlainCollectionManager):
