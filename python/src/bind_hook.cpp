@@ -328,6 +328,9 @@ void bind_hook(nb::module_& m) {
           "is_collection_active",
           [](const Hook& h, const std::string& n) { return h.is_collection_active(n); },
           nb::arg("name"))
+      .def(
+          "may_save", [](const Hook& h, const std::string& n) { return h.may_save(n); },
+          nb::arg("collection"))
       .def("save", &save, nb::arg("name").none(), nb::arg("value").none())
       .def("save_named", &save_named, nb::arg("names"), nb::arg("value"),
            "Saves one tensor under those names that are wanted; its values are stored once.")

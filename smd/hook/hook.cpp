@@ -647,6 +647,16 @@ bool Hook::is_collection_observed(std::string_view name) const {
   return (saving_ && plan_->is_active(name)) || (observes_ && plan_->is_observed(name));
 }
 
+bool Hook::may_save(std::string_view collection) const {
+  const auto& included = plan_options_.include_collections;
+  return std::ranges::any_of(included,
+                             [&](const std::string& name) {
+                               return name == collection || name == collection_keys::kAll;
+                             }) ||
+         std::ranges::any_of(plan_options_.wishes,
+                             [&](const SaveWish& w) { return w.collection == collection; });
+}
+
 bool Hook::is_collection_active(std::string_view name) const {
   return is_recording() && saving_ && plan_->is_active(name);
 }

@@ -164,6 +164,8 @@ class Hook final {
   // What is wanted of it at this step; empty: nothing. For callers that reduce it themselves.
   Action wanted(std::string_view name);
   bool is_collection_active(std::string_view name) const;
+  // At some step: it is included, or a rule or a request wishes it.
+  bool may_save(std::string_view collection) const;
   // Active, or looked at by the flight recorder or the search for the first bad tensor.
   bool is_collection_observed(std::string_view name) const;
 

@@ -130,6 +130,21 @@ TEST_F(HookTest, steps_that_run_as_one_save_at_the_last_what_any_of_them_saves) 
   EXPECT_EQ(hook->bill().steps, 16);
 }
 
+TEST_F(HookTest, a_collection_may_be_saved_that_is_included_or_asked_for) {
+  HookOptions o = saving_every(10, false);
+  o.config.include_collections = {"losses"};
+  auto hook = make(std::move(o));
+  EXPECT_TRUE(hook->may_save("losses"));
+  EXPECT_FALSE(hook->may_save("gradients"));
+  ASSERT_TRUE(hook->begin_step().ok());
+  const std::vector<std::string> asked = {"gradients"};
+  hook->collections().create("gradients");
+  ASSERT_TRUE(hook->save_more(asked, 1).ok());
+  EXPECT_TRUE(hook->may_save("gradients"));
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_TRUE(make(saving_every(1))->may_save("anything")) << "everything is saved";
+}
+
 TEST_F(HookTest, a_cancelled_step_gives_its_number_to_the_next) {
   auto hook = make(saving_every(2));
   hook->set_mode(Mode::train);
