@@ -23,6 +23,11 @@ BUILD = "cmake --preset dev > /dev/null && cmake --build --preset dev"
 # Tests of the package that need another environment, and have a suite of their own.
 APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow", "keras")
 
+SESSIONS = "test_tensorflow_session*.py"
+ESTIMATORS = "test_tensorflow_estimator*.py"
+KERAS = "test_keras{,_steps,_rules}.py"
+KERAS_ON_TENSORFLOW = "test_keras_{tape,tensorflow,run,plan}.py"
+
 
 @dataclass(frozen=True)
 class Suite:
@@ -31,6 +36,12 @@ class Suite:
     name: str
     covers: str
     command: str
+
+
+def pytests(venv: str, *groups: str) -> str:
+    """Runs each group of test files in a process of its own."""
+    tests = (f".venvs/{venv}/bin/python -m pytest python/tests/{group}" for group in groups)
+    return " && ".join(tests)
 
 
 SUITES = [
@@ -64,28 +75,23 @@ SUITES = [
     ),
     Suite(
         "tf",
-        "the hook for monitored sessions, with the current TensorFlow",
-        f"{BUILD} && tools/venv.sh tf && .venvs/tf/bin/python -m pytest python/tests/test_tensorflow_session*.py",
+        "the hooks for sessions and for Keras 2 and 3, with the current TensorFlow",
+        f"{BUILD} && tools/venv.sh tf && {pytests('tf', SESSIONS, KERAS, KERAS_ON_TENSORFLOW)}",
     ),
     Suite(
         "tf215",
-        "the hook for sessions and Estimators, with the last TensorFlow that has Estimators",
-        f"{BUILD} && tools/venv.sh tf215 && .venvs/tf215/bin/python -m pytest python/tests/test_tensorflow_session*.py python/tests/test_tensorflow_estimator*.py",
-    ),
-    Suite(
-        "keras",
-        "the hook for Keras 2 and 3 on TensorFlow, with the real packages",
-        f"{BUILD} && tools/venv.sh tf && .venvs/tf/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py && .venvs/tf/bin/python -m pytest python/tests/test_keras_t*.py python/tests/test_keras_run.py",
+        "the hooks for sessions, Estimators and Keras 2, with the last TensorFlow that has them",
+        f"{BUILD} && tools/venv.sh tf215 && {pytests('tf215', SESSIONS, ESTIMATORS, KERAS, KERAS_ON_TENSORFLOW)}",
     ),
     Suite(
         "keras-jax",
         "the hook for Keras on JAX",
-        f"{BUILD} && tools/venv.sh keras-jax && KERAS_BACKEND=jax .venvs/keras-jax/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py",
+        f"{BUILD} && tools/venv.sh keras-jax && export KERAS_BACKEND=jax && {pytests('keras-jax', KERAS)}",
     ),
     Suite(
         "keras-torch",
         "the hook for Keras on PyTorch",
-        f"{BUILD} && tools/venv.sh keras-torch && KERAS_BACKEND=torch .venvs/keras-torch/bin/python -m pytest python/tests/test_keras.py python/tests/test_keras_steps.py",
+        f"{BUILD} && tools/venv.sh keras-torch && export KERAS_BACKEND=torch && {pytests('keras-torch', KERAS)}",
     ),
     Suite(
         "s3",

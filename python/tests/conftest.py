@@ -56,6 +56,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("layout", LAYOUTS, indirect=True)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out tests of what another backend or generation of Keras has."""
+    others = []
+    for item in items:
+        mark = item.get_closest_marker("keras_only")
+        package = getattr(item, "callspec", None) and item.callspec.params.get("keras")
+        if mark is not None and not keras_models.is_meant_for(package, **mark.kwargs):
+            others.append(item)
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
+
+
 @pytest.fixture(autouse=True)
 def layout(
     request: pytest.FixtureRequest, clean_process: None, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
 import os
 from collections.abc import Callable
@@ -18,6 +19,7 @@ PACKAGES = [name for name in ("keras", "tf_keras") if importlib.util.find_spec(n
 BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
 if BACKEND != "tensorflow":
     PACKAGES = [name for name in PACKAGES if name != "tf_keras"]
+GENERATIONS = {name: int(importlib.metadata.version(name).partition(".")[0]) for name in PACKAGES}
 
 BATCH = 8
 PARAMETERS = ["d1/kernel", "d1/bias", "d2/kernel", "d2/bias"]
@@ -27,9 +29,22 @@ LAYERS = [f"{layer}/{part}" for layer in ("d1", "do", "d2") for part in ("inputs
 DATA = ["inputs", "labels", "predictions"]
 NUMBERS = ["loss", "mae", "batch"]
 OPTIMIZER = {
-    "keras": ["opt/iteration:0", "opt/learning_rate:0"],
-    "tf_keras": ["iteration:0", "learning_rate:0", *(f"opt/m/{name}:0" for name in PARAMETERS)],
+    3: ["opt/iteration:0", "opt/learning_rate:0"],
+    2: ["iteration:0", "learning_rate:0", *(f"opt/m/{name}:0" for name in PARAMETERS)],
 }
+
+
+def generation(keras: Any) -> int:
+    """2 or 3."""
+    return GENERATIONS[keras.__name__]
+
+
+def is_meant_for(package: str | None, backends: Any = (), generations: Any = ()) -> bool:
+    """Whether a test for these backends and generations of Keras runs here with this package."""
+    here = [GENERATIONS[package]] if package is not None else GENERATIONS.values()
+    return (not backends or BACKEND in backends) and (
+        not generations or any(number in generations for number in here)
+    )
 
 
 def make_hook(out_dir: Path, **options: Any) -> Any:

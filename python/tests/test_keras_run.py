@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from keras_models import PACKAGES
 from smdebug import modes
 from smdebug.trial import create_trial
 
@@ -111,7 +112,8 @@ def write(tmp_path: Path, text: str) -> Path:
     return path
 
 
-BOTH = pytest.mark.parametrize("legacy", [False, True], ids=["keras3", "keras2"])
+# The Keras of TensorFlow, and the one that takes its place if asked to.
+BOTH = pytest.mark.parametrize("legacy", [name == "tf_keras" for name in PACKAGES], ids=PACKAGES)
 
 
 @BOTH
@@ -191,6 +193,7 @@ def test_importing_needs_no_tensorflow() -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.keras_only(generations=(3,))
 def test_the_guide_is_true(tmp_path: Path) -> None:
     from markdown_examples import check_examples
 

@@ -12,6 +12,9 @@ import pytest
 import tensorflow as tf
 from conftest import Messages
 from keras_models import BATCH, data, k1, trial_of, value, weights
+from recorded import wait_until
+from smdebug import run_control
+from smdebug.exceptions import TrainingStopRequested
 from smdebug.tensorflow import SaveConfig, modes
 
 EVERY_STEP = SaveConfig(save_interval=1)
@@ -199,6 +202,41 @@ def test_a_tape_under_xla_is_left_alone(keras: Any, out_dir: Path, messages: Mes
     assert losses[3] < losses[0]
     assert len(messages.containing("jit_compile=True cannot be recorded")) == 1
     assert not (out_dir / "events").exists()
+
+
+RULE = {"rule": "VanishingGradient", "actions": '[{"name": "log", "level": "info"}]'}
+
+
+def ask_to_stop(hook: Any, out_dir: Path) -> None:
+    run_control.ask(out_dir, "stop", rule="Mine", step=7, message="Enough.")
+    wait_until(lambda: bool(hook._rule_watch.requests))
+
+
+def test_a_stop_ends_a_loop(keras: Any, out_dir: Path) -> None:
+    hook = make_hook(out_dir, rules=[RULE])
+    model = k1(keras)
+    train_step(model, hook, *batch(0))
+    ask_to_stop(hook, out_dir)
+    with pytest.raises(TrainingStopRequested, match="Rule Mine asked at step 7"):
+        train_step(model, hook, *batch(1))
+    train_step(model, hook, *batch(1))  # the tape that was stopped left nothing behind
+    hook.close()
+    assert trial_of(out_dir).steps(mode=modes.TRAIN) == [0, 1]
+
+
+def test_a_stop_ends_a_traced_loop(keras: Any, out_dir: Path) -> None:
+    never = SaveConfig(save_steps=[0], start_step=10**9)
+    rule = {**RULE, "save_interval": 10**6}
+    hook = make_hook(out_dir, save_config=never, rules=[rule])
+    model = k1(keras)
+    step = tf.function(lambda x, y: train_step(model, hook, x, y))
+    for i in range(3):
+        step(*batch(i))
+    ask_to_stop(hook, out_dir)
+    wait_until(lambda: int(hook._traced._next_save) == 0)
+    with pytest.raises(tf.errors.OpError, match="Rule Mine asked at step 7"):
+        step(*batch(3))
+    hook.close()
 
 
 def test_a_value_of_a_trace_is_left_out_with_a_word(

@@ -20,6 +20,7 @@ from smdebug.tensorflow.keras_given import GivenValues
 from smdebug.tensorflow.keras_loop import CustomLoop, Owner
 from smdebug.tensorflow.keras_offers import Offers
 from smdebug.tensorflow.keras_on_batch import BatchMethods
+from smdebug.tensorflow.keras_requests import Requests
 from smdebug.tensorflow.keras_tape import wrap_optimizer, wrap_tape
 from smdebug.tensorflow.keras_traced import TracedSteps
 
@@ -57,14 +58,24 @@ class KerasRecorder(BaseHook):
     def _set_up(self) -> None:
         self._pid = os.getpid()
         self._guard = Guard(self._core.is_strict)
-        self._offers = Offers(self._core)
-        self._fit = FitSteps(self._core, self._guard, self._offers)
+        self._offers = self._make_offers()
+        requests = Requests(self)
+        self._fit = self._make_fit(requests)
         self._fits.append(self._fit)
-        self._loop = CustomLoop(self._core, self._guard, self._offers)
+        self._loop = self._make_loop(requests)
         self._traced = TracedSteps(self._core, self._loop, self._offers)
         self._owner = Owner(self._loop, self._run, self._is_free)
         self._given = GivenValues(self._fit, self._loop, self._offers)
         self._batch_methods = BatchMethods(self._fit, self._run, self._is_on)
+
+    def _make_offers(self) -> Offers:
+        return Offers(self._core)
+
+    def _make_fit(self, requests: Requests) -> FitSteps:
+        return FitSteps(self._core, self._guard, self._offers, requests)
+
+    def _make_loop(self, requests: Requests) -> CustomLoop:
+        return CustomLoop(self._core, self._guard, self._offers, requests)
 
     def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
         # Asked at the first step. The core must not keep the hook alive, which owns the core.
@@ -183,6 +194,9 @@ class KerasRecorder(BaseHook):
         """The number of the current step, -1 before the first; call it to begin the next."""
         self._run("Counting steps", self._traced.catch_up)
         return super().step
+
+    def _has_request(self) -> None:
+        self._traced.look_soon()
 
     @property
     def model(self) -> Any:

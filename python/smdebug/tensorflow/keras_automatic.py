@@ -38,8 +38,13 @@ class AutomaticRecorder(KerasRecorder):
 
 @functools.cache
 def _hook_class(bases: tuple[type, ...]) -> type[AutomaticRecorder]:
+    recorder: type[AutomaticRecorder] = AutomaticRecorder
+    if "SMDEBUG_PLAN" in os.environ:
+        from smdebug.tensorflow.keras_rehearsal import RehearsalRecorder
+
+        recorder = RehearsalRecorder
     about = {"__module__": __name__}
-    return type("AutomaticHook", (AutomaticRecorder, CallbackMethods, *bases), about)
+    return type("AutomaticHook", (recorder, CallbackMethods, *bases), about)
 
 
 class Discovery:
@@ -133,8 +138,6 @@ def patch(package: Any) -> Discovery:
     """Records the models of a Keras package from now on."""
     with Patches() as patches:
         discovery = Discovery(patches)
-        if "SMDEBUG_PLAN" in os.environ:
-            return discovery  # nothing is recorded, and there is no rehearsal of Keras
         discovery.patch_model(package.Model)
         if hasattr(package, "config") and package.config.backend() == "torch":
             # Its models are modules, which would be found a second time, under other names.

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from smdebug import _core
+from smdebug.exceptions import TrainingStopRequested
 from smdebug.guard import Guard
 from smdebug.logger import get_logger
 from smdebug.tensorflow.keras_capture import Capture
@@ -15,6 +16,7 @@ from smdebug.tensorflow.keras_engine import Engine, engine_of
 from smdebug.tensorflow.keras_graph import GraphExport
 from smdebug.tensorflow.keras_offers import Offers
 from smdebug.tensorflow.keras_record import Attributes, Needs
+from smdebug.tensorflow.keras_requests import Requests
 from smdebug.tensorflow.keras_worker import Place, find_place
 
 Kind = _core.Kind
@@ -32,10 +34,11 @@ class FitSteps:
     several batches in one call, they begin when they are over: only then their number is known.
     """
 
-    def __init__(self, core: Any, guard: Guard, offers: Offers) -> None:
+    def __init__(self, core: Any, guard: Guard, offers: Offers, requests: Requests) -> None:
         self._core = core
         self._guard = guard
         self._offers = offers
+        self._requests = requests
         self._graphs = GraphExport(core)
         self._captures: dict[int, Capture] = {}
         self.capture: Capture | None = None
@@ -184,6 +187,8 @@ class FitSteps:
         """A batch of this mode is about to run."""
         if self._begun_batch is not None:
             self.cancel()
+        if self._requests.are_there:
+            self._answer()
         core = self._core
         if core.mode != mode:
             core.mode = mode
@@ -227,6 +232,16 @@ class FitSteps:
             self.capture.disarm()
         if self._several == 1:
             self._core.cancel_step()
+
+    def _answer(self) -> None:
+        """Somebody asks something of the training. A stop ends fit as EarlyStopping does."""
+        try:
+            self._requests.answer()
+        except TrainingStopRequested as stop:
+            if not self._in_fit:
+                raise
+            get_logger().warning(str(stop))
+            self.model.stop_training = True
 
     def _arm(self, mode: Modes) -> None:
         capture = self.capture

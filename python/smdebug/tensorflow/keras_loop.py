@@ -15,6 +15,7 @@ from smdebug.tensorflow.keras_engine import Engine, engine_of, engine_of_variabl
 from smdebug.tensorflow.keras_names import LoopNames, kind_of
 from smdebug.tensorflow.keras_offers import Offers
 from smdebug.tensorflow.keras_record import Attributes, Needs, Record, set_current_record
+from smdebug.tensorflow.keras_requests import Requests
 
 Kind = _core.Kind
 
@@ -22,10 +23,11 @@ Kind = _core.Kind
 class CustomLoop:
     """The steps of loops with tapes, and the models and optimizers that they use."""
 
-    def __init__(self, core: Any, guard: Guard, offers: Offers) -> None:
+    def __init__(self, core: Any, guard: Guard, offers: Offers, requests: Requests) -> None:
         self._core = core
         self._guard = guard
         self._offers = offers
+        self._requests = requests
         self.names = LoopNames()
         self._captures: list[Capture] = []
         self._optimizers: list[Any] = []
@@ -52,6 +54,11 @@ class CustomLoop:
         return self._captures[0].model if self._captures else None
 
     # ---- one step
+
+    def before_step(self) -> None:
+        """A step is about to begin; raises TrainingStopRequested if it is not to."""
+        if self._requests.are_there:
+            self._requests.answer()
 
     def begin(self) -> None:
         """A tape was entered: a step begins."""

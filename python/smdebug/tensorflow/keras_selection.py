@@ -101,7 +101,7 @@ class Selections:
     def __init__(self, core: Any) -> None:
         self._core = core
         self._known: dict[bytes, Selection] = {}
-        self._everything: Selection | None = None
+        self._everything: tuple[frozenset[str], Selection] | None = None
 
     def now(self) -> Selection:
         """The selection for the current step."""
@@ -114,12 +114,11 @@ class Selections:
         return found
 
     def ever(self) -> Selection:
-        """The selection of all collections that the hook saves at some step."""
-        if self._everything is None:
-            included = set(self._core.include_collections)
-            everything = CollectionKeys.ALL in included
-            self._everything = self._of(lambda name: everything or name in included)
-        return self._everything
+        """The selection of all collections that may be saved at some step."""
+        names = frozenset(c.name for c in self._core.collections.all() if self._core.may_save(c.name))
+        if self._everything is None or self._everything[0] != names:
+            self._everything = names, self._of(names.__contains__)
+        return self._everything[1]
 
     def _of(self, is_chosen: Callable[[str], bool]) -> Selection:
         collections = self._core.collections.all()

@@ -27,9 +27,12 @@ def wrap_tape(tape: Any, owner: Owner, traced: TracedSteps) -> Any:
 @functools.cache
 def _tape_class(base: type) -> type:
     def enter(tape: Any) -> Any:
-        result = base.__enter__(tape)  # type: ignore[attr-defined]
         owner, traced = getattr(tape, OWNER)
-        if owner.is_free():
+        is_free = owner.is_free()
+        if is_free:  # before the tape records: a stop leaves it as it was
+            owner.run("Beginning a step", traced.before_step)
+        result = base.__enter__(tape)  # type: ignore[attr-defined]
+        if is_free:
             owner.run("Beginning a step", traced.enter)
         return result
 

@@ -1,6 +1,6 @@
 """Tapes inside of `tf.function`: Python runs while they are traced, so steps are counted in graphs.
 
-Two variables of the hook, `step` and `next_save`, are in the graph. A step whose number is
+Two variables of the hook, `step` and `next_save`, are in the graph. A step whose number has reached
 `next_save` calls the host, which saves and says which step is next; the others cost a comparison.
 """
 
@@ -34,6 +34,16 @@ class TracedSteps:
         self._next_save: Any = None
         self._counted = 0  # executions of traced steps that the core knows of
         self._skipped = Skipped()
+
+    def before_step(self) -> None:
+        """A tape is about to be entered; the steps of a traced one begin when it runs."""
+        if sys.modules["tensorflow"].executing_eagerly():
+            self._loop.before_step()
+
+    def look_soon(self) -> None:
+        """The next traced step calls the host, whatever it saves. Any thread."""
+        if self._next_save is not None:
+            self._next_save.assign(0)
 
     def enter(self) -> None:
         """A tape was entered."""
@@ -105,7 +115,7 @@ class TracedSteps:
 
         now = step.read_value()
         following = tf.cond(
-            tf.equal(now, next_save.read_value()), save, lambda: next_save.read_value()
+            tf.greater_equal(now, next_save.read_value()), save, lambda: next_save.read_value()
         )
         next_save.assign(following)
         step.assign_add(1)
@@ -114,6 +124,7 @@ class TracedSteps:
         self, number: int, labels: list[tuple[Kind, str]], values: list[Any], engine: Any
     ) -> int:
         try:
+            self._loop.before_step()
             self._core.begin_steps(max(1, number + 1 - self._counted))
             self._counted = number + 1
             self._loop.restart()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -46,7 +47,12 @@ class AutomaticSessionHook(SessionHook):
 
 def make_hook() -> AutomaticSessionHook:
     """The hook that the job's JSON file describes; its messages keep off the script's output."""
-    hook = automatic.make_hook(AutomaticSessionHook, OPTIONS)
+    kind: type[AutomaticSessionHook] = AutomaticSessionHook
+    if "SMDEBUG_PLAN" in os.environ:
+        from smdebug.tensorflow.session_rehearsal import RehearsalSessionHook
+
+        kind = RehearsalSessionHook
+    hook = automatic.make_hook(kind, OPTIONS)
     # The patterns of `smdebug run` are for names that say what a tensor is. Here objects say it.
     for name, patterns in run_config.PATTERNS.items():
         collection = hook.get_collection(name)
