@@ -63,7 +63,7 @@ class KerasRecorder(BaseHook):
         self._fit = self._make_fit(requests)
         self._fits.append(self._fit)
         self._loop = self._make_loop(requests)
-        self._traced = TracedSteps(self._core, self._loop, self._offers)
+        self._traced = self._make_traced()
         self._owner = Owner(self._loop, self._run, self._is_free)
         self._given = GivenValues(self._fit, self._loop, self._offers)
         self._batch_methods = BatchMethods(self._fit, self._run, self._is_on)
@@ -76,6 +76,9 @@ class KerasRecorder(BaseHook):
 
     def _make_loop(self, requests: Requests) -> CustomLoop:
         return CustomLoop(self._core, self._guard, self._offers, requests)
+
+    def _make_traced(self) -> TracedSteps:
+        return TracedSteps(self._core, self._loop, self._offers)
 
     def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
         # Asked at the first step. The core must not keep the hook alive, which owns the core.

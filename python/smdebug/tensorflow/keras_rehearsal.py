@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -12,6 +14,7 @@ from smdebug.tensorflow.keras_loop import CustomLoop
 from smdebug.tensorflow.keras_names import ModelNames
 from smdebug.tensorflow.keras_offers import Offers, as_tensor
 from smdebug.tensorflow.keras_requests import Requests
+from smdebug.tensorflow.keras_traced import TracedSteps
 from smdebug.tensorflow.rehearsal import TensorMeasurements
 
 Modes = _core.ModeKeys
@@ -58,6 +61,18 @@ class RehearsalLoop(CustomLoop):
         self.measurements.begin()
 
 
+class RehearsalTracedSteps(TracedSteps):
+    """Steps inside of a function end the process: TensorFlow would make an error of SystemExit."""
+
+    def _on_host(self, *args: Any) -> int:
+        try:
+            return super()._on_host(*args)
+        except SystemExit:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)
+
+
 class RehearsalRecorder(AutomaticRecorder):
     """Measures what recording costs, tells what there is to record, and ends the script."""
 
@@ -79,6 +94,9 @@ class RehearsalRecorder(AutomaticRecorder):
         loop = RehearsalLoop(self._core, self._guard, self._offers, requests)
         loop.measurements = self._measurements
         return loop
+
+    def _make_traced(self) -> TracedSteps:
+        return RehearsalTracedSteps(self._core, self._loop, self._offers)
 
     def _run(self, site: str, function: Callable[..., None], *args: Any) -> None:
         self._measurements.timed(super()._run, site, function, *args)
