@@ -138,7 +138,7 @@ TEST_F(HookTest, a_collection_may_be_saved_that_is_included_or_asked_for) {
   EXPECT_FALSE(hook->may_save("gradients"));
   ASSERT_TRUE(hook->begin_step().ok());
   const std::vector<std::string> asked = {"gradients"};
-  hook->collections().create("gradients");
+  ASSERT_TRUE(hook->collections().create("gradients").ok());
   ASSERT_TRUE(hook->save_more(asked, 1).ok());
   EXPECT_TRUE(hook->may_save("gradients"));
   ASSERT_TRUE(hook->close().ok());
