@@ -115,7 +115,9 @@ class Selections:
 
     def ever(self) -> Selection:
         """The selection of all collections that may be saved at some step."""
-        names = frozenset(c.name for c in self._core.collections.all() if self._core.may_save(c.name))
+        names = frozenset(
+            c.name for c in self._core.collections.all() if self._core.may_save(c.name)
+        )
         if self._everything is None or self._everything[0] != names:
             self._everything = names, self._of(names.__contains__)
         return self._everything[1]
