@@ -266,6 +266,13 @@ void bind_hook(nb::module_& m) {
   nb::class_<Hook>(m, "Hook", nb::is_weak_referenceable())
       .def_static("create", &create, nb::arg("arguments"))
       .def_static("from_json", &from_json, nb::arg("path").none(), nb::arg("arguments"))
+      .def(
+          "create_twin",
+          [](const Hook& h, const std::string& name, const std::string& chief, int count) {
+            const smd::Worker worker{.name = name, .chief = chief, .count = count};
+            return make([&] { return h.create_twin(worker); });
+          },
+          nb::arg("name"), nb::arg("chief"), nb::arg("count"))
       .def("begin_step", [](Hook& h) { check(h.begin_step()); })
       .def(
           "begin_step_at",

@@ -29,7 +29,7 @@ from keras_models import (
     trial_of,
     value,
 )
-from smdebug.tensorflow import SaveConfig, modes
+from smdebug.tensorflow import SaveConfig, keras_worker, modes
 
 EVERY_STEP = SaveConfig(save_interval=1)
 HERE = Path(__file__).resolve().parent
@@ -114,6 +114,67 @@ def test_two_replicas_give_the_whole_batch(keras: Any, out_dir: Path) -> None:
     for weight, gradient in zip(WEIGHTS, GRADIENTS, strict=True):
         moved = value(out_dir, weight, 3) - value(out_dir, weight, 4)
         np.testing.assert_allclose(moved, 0.1 * value(out_dir, gradient, 4), atol=1e-6)
+
+
+def named_replicas(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[str]]:
+    """Two replicas whose devices are workers, as GPUs are, and the names of these."""
+    monkeypatch.setattr(keras_worker, "KIND", "CPU")
+    strategy = tf.distribute.MirroredStrategy(["CPU:1", "CPU:0"])
+    return strategy, [f"/replica:0/task:0/device:CPU:{i}" for i in (1, 0)]
+
+
+def test_devices_with_names_are_workers(
+    keras: Any, out_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategy, (first, second) = named_replicas(monkeypatch)
+
+    def make() -> Any:
+        with strategy.scope():
+            return k1(keras)
+
+    held = data(2, seed=5)
+    hook = make_hook(out_dir, save_all=True, include_workers="all")
+    trained_twice(keras, make, hook, lambda m, h: fit(m, h, validation_data=held))
+    hook.close()
+    trial = trial_of(out_dir)
+    assert sorted(trial.workers()) == sorted([first, second])
+    assert trial.steps(mode=modes.TRAIN) == list(range(10))
+
+    def at(name: str, worker: str, step: int = 4) -> Any:
+        return trial.tensor(name).value(step, mode=modes.TRAIN, worker=worker)
+
+    x, _ = data()
+    rows = x[4 * BATCH : 5 * BATCH]
+    np.testing.assert_array_equal(at("inputs", first), rows[: BATCH // 2])
+    np.testing.assert_array_equal(at("inputs", second), rows[BATCH // 2 :])
+    assert at("d1/outputs", first).shape == (BATCH // 2, 3)
+    np.testing.assert_array_equal(at("loss", first), at("loss", second))
+    for weight, gradient in zip(WEIGHTS, GRADIENTS, strict=True):
+        np.testing.assert_array_equal(at(weight, first), at(weight, second))
+        moved = at(weight, first, 3) - at(weight, first)
+        given = at(gradient, first) + at(gradient, second)
+        np.testing.assert_allclose(moved, 0.1 * given, atol=1e-6)
+    for worker in (first, second):
+        loss = trial.tensor("val_loss")
+        assert loss.value(1, mode=modes.EVAL, worker=worker).size == 1
+
+
+def test_the_first_device_by_name_saves_if_only_one_does(
+    keras: Any, out_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strategy, (_, chief) = named_replicas(monkeypatch)
+    with strategy.scope():
+        model = k1(keras)
+    hook = make_hook(out_dir, save_all=True)
+    fit(model, hook)
+    hook.close()
+    trial = trial_of(out_dir)
+    assert trial.workers() == [chief]
+    assert (
+        out_dir / "collections/000000000/_replica-0_task-0_device-CPU-0_collections.json"
+    ).exists()
+    x, _ = data()
+    np.testing.assert_array_equal(value(out_dir, "inputs", 4), x[4 * BATCH : 5 * BATCH])
 
 
 def test_one_device_is_like_none(keras: Any, out_dir: Path) -> None:

@@ -61,6 +61,23 @@ Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
   return hook;
 }
 
+Result<std::unique_ptr<Hook>> Hook::create_twin(Worker worker) const {
+  HookOptions options = options_;
+  options.identify = [worker] { return worker; };
+  options.storage = storage_;
+  options.collections = collections_;
+  options.feed = nullptr;
+  options.outputs.clear();
+  options.wishes.clear();
+  // The collections have these already.
+  options.config.include_collections = plan_options_.include_collections;
+  options.config.include_regex.clear();
+  options.config.exclude_regex.clear();
+  options.config.collections.clear();
+  options.config.save_all = false;
+  return create(std::move(options));
+}
+
 Result<Json> Hook::read_json(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
@@ -138,7 +155,10 @@ Status Hook::initialize() {
   SMD_TRY(const auto everything, collections_->create(collection_keys::kAll));
   for (const std::string& pattern : config.include_regex)
     SMD_RETURN_IF_ERROR(by_regex->include(pattern));
-  if (config.save_all) SMD_RETURN_IF_ERROR(everything->include(".*"));
+  // A twin finds it there.
+  if (config.save_all && everything->include_regex().empty()) {
+    SMD_RETURN_IF_ERROR(everything->include(".*"));
+  }
   for (const std::string& pattern : config.exclude_regex) {
     SMD_RETURN_IF_ERROR(by_regex->exclude(pattern));
     SMD_RETURN_IF_ERROR(everything->exclude(pattern));

@@ -105,6 +105,9 @@ class Hook final {
  public:
   // invalid_argument: a wrong configuration. closed: the directory holds a finished job.
   static Result<std::unique_ptr<Hook>> create(HookOptions options);
+  // Another worker of this process, such as a second device: it has the configuration and the
+  // collections of this one, and steps and files of its own. What rules ask for is left to this one.
+  Result<std::unique_ptr<Hook>> create_twin(Worker worker) const;
   // What from_json() reads.
   static Result<Json> read_json(const std::string& path);
   // From a JSON file: the given one, else what the environment names. `options.config` is replaced.

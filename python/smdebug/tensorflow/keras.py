@@ -301,6 +301,7 @@ class KerasRecorder(BaseHook):
             self._run("Closing", self._fit.release)
             self._run("Closing", self._traced.catch_up)
             self._batch_methods.unwrap()
+            self._run("Closing", self._fit.crew.close, at_exit)
         super()._close(at_exit)
 
 

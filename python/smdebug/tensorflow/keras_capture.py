@@ -53,13 +53,15 @@ class Capture:
         self._swap: Swap | None = None
         self._test: TestDispatcher | None = None
         self.values: dict[str, Any] = {}
+        self.is_split = False  # whether each replica has values of its own
+        self._of_replicas: dict[int, dict[str, Any]] = {}
 
     # ---- for one step
 
     def arm(self, kind: str, needs: Needs) -> None:
         """The next call of the function of this kind is captured."""
         self.disarm()
-        self.values = {}
+        self.values, self._of_replicas = {}, {}
         self.wrappers.last_graph = None
         self._swap = Swap(self, kind, self._plain(kind), needs)
         if kind == "test" and self._test is not None:
@@ -81,10 +83,10 @@ class Capture:
         if self._test is not None and self._test.swap is swap:
             self._test.swap = None
 
-    def take(self) -> dict[str, Any]:
-        """What the last step gave, by kind and name."""
+    def take(self, replica: int = 0) -> dict[str, Any]:
+        """What the last step gave, by kind and name: all of it, or what is left of a replica."""
         values, self.values = self.values, {}
-        return values
+        return {**values, **self._of_replicas.pop(replica, {})}
 
     def must_always_capture(self, kind: str) -> bool | None:
         """Whether the function of Keras must never run, because it has random numbers of its own.
@@ -162,7 +164,11 @@ class Capture:
             return swap.plain(*args)
         self._proven.add(function)
         result, values = split_capture(swap.kind, result, self.engine.backend == "jax")
-        self.values.update(self._replicas.joined(values))
+        if self.is_split:
+            for i, part in enumerate(self._replicas.split(values)):
+                self._of_replicas.setdefault(i, {}).update(part)
+        else:
+            self.values.update(self._replicas.joined(values))
         if self.engine.is_legacy and needs:
             self._look_for_random_operations(swap)
         return result

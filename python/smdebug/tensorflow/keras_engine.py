@@ -93,7 +93,7 @@ class Engine:
 
     # ---- values for the core
 
-    def readable(self, value: Any) -> Any:
+    def readable(self, value: Any, replica: int = 0) -> Any:
         """A tensor or variable as the core reads it, without a copy where that is possible."""
         if hasattr(value, "value") and not self.is_legacy and not callable(value.value):
             value = value.value  # a variable of Keras 3
@@ -102,7 +102,7 @@ class Engine:
             return value if value.device.type == "cpu" else value.cpu()
         if self.backend == "tensorflow":
             if isinstance(getattr(value, "values", None), tuple):
-                value = value.values[0]  # of the first replica of this process
+                value = value.values[replica]  # of this process
             if hasattr(value, "read_value"):
                 return value.read_value()
         return value

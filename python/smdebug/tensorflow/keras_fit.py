@@ -12,6 +12,7 @@ from smdebug.exceptions import TrainingStopRequested
 from smdebug.guard import Guard
 from smdebug.logger import get_logger
 from smdebug.tensorflow.keras_capture import Capture
+from smdebug.tensorflow.keras_crew import Crew
 from smdebug.tensorflow.keras_engine import Engine, engine_of
 from smdebug.tensorflow.keras_graph import GraphExport
 from smdebug.tensorflow.keras_offers import Offers
@@ -36,6 +37,7 @@ class FitSteps:
 
     def __init__(self, core: Any, guard: Guard, offers: Offers, requests: Requests) -> None:
         self._core = core
+        self.crew = Crew(core, offers)
         self._guard = guard
         self._offers = offers
         self._requests = requests
@@ -78,6 +80,9 @@ class FitSteps:
                 f"Models under {place.unsupported} cannot be recorded: nothing is saved of them."
             )
         self.place = place
+        self.crew.man(place)
+        if self.crew.is_split:
+            self._core = self.crew
 
     def _look_for_strangers(self, model: Any) -> None:
         """Layers that were added to a collection must be those of the model."""
@@ -106,6 +111,7 @@ class FitSteps:
             if len(self._captures) >= MOST_MODELS:
                 self._captures.clear()
             found = self._captures[id(model)] = Capture(model, engine, self._guard)
+        found.is_split = self.crew.is_split
         return found
 
     def _take_given(self) -> None:
@@ -131,7 +137,7 @@ class FitSteps:
             self._in_fit = True
             self._last_logs = {}
         elif self._in_fit and self._core.mode == Modes.TRAIN:
-            self._offers.save_anyway(self._last_logs)
+            self._save_anyway(self._last_logs)
         self._several = _steps_per_execution(self.model)
         if self._several > 1:
             self._warn(
@@ -155,7 +161,7 @@ class FitSteps:
         """Numbers of the epoch: those of the evaluation belong to it, the others to training."""
         self.cancel()
         is_evaluated = self._core.mode == Modes.EVAL
-        self._offers.save_anyway(
+        self._save_anyway(
             {
                 name: value
                 for name, value in {**logs, "batch": epoch}.items()
@@ -268,18 +274,23 @@ class FitSteps:
     def _save(self, mode: Modes, batch: int, logs: Mapping[str, Any]) -> None:
         self._core.enter_cost()
         try:
-            if mode == Modes.PREDICT:
-                self._offers.begin({})
-                self._offers.save_structure(
-                    Kind.output, "predictions", logs.get("outputs"), engine_of(self.model)
-                )
-            else:
-                self._offers.begin({**logs, "batch": batch})
-            if self.capture is not None:
-                self._offers.save_captured(self.capture.take())
-                self._offers.save_model(self.capture)
+            for offers, replica in self.crew.offers():
+                if mode == Modes.PREDICT:
+                    offers.begin({})
+                    offers.save_structure(
+                        Kind.output, "predictions", logs.get("outputs"), engine_of(self.model)
+                    )
+                else:
+                    offers.begin({**logs, "batch": batch})
+                if self.capture is not None:
+                    offers.save_captured(self.capture.take(replica))
+                    offers.save_model(self.capture, replica)
         finally:
             self._core.leave_cost()
+
+    def _save_anyway(self, numbers: Mapping[str, Any]) -> None:
+        for offers, _ in self.crew.offers():
+            offers.save_anyway(numbers)
 
     def _warn(self, message: str) -> None:
         if message not in self._warned:

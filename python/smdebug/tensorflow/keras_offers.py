@@ -75,7 +75,7 @@ class Offers:
         named = zip(names, leaves, strict=True)
         self.save(kind, [(n, engine.readable(v)) for n, v in named if selection.wants(kind, n)])
 
-    def save_model(self, capture: Capture) -> None:
+    def save_model(self, capture: Capture, replica: int = 0) -> None:
         """The weights, biases and optimizer variables of a model, as they are now."""
         selection = self.selections.now()
         weights = selection.weights(capture.names)
@@ -84,10 +84,11 @@ class Offers:
             return
         if hasattr(capture.model, "jax_state_sync"):
             capture.model.jax_state_sync()
+        read = capture.engine.readable
         for kind in (Kind.weight, Kind.bias):
             chosen = [(name, v) for name, known, v in weights if known == kind]
-            self.save(kind, [(name, capture.engine.readable(v)) for name, v in chosen])
-        self.save(Kind.optimizer_state, [(name, capture.engine.readable(v)) for name, v in state])
+            self.save(kind, [(name, read(v, replica)) for name, v in chosen])
+        self.save(Kind.optimizer_state, [(name, read(v, replica)) for name, v in state])
 
     def _optimizer_state(self, capture: Capture, selection: Selection) -> list[tuple[str, Any]]:
         optimizer = getattr(capture.model, "optimizer", None)

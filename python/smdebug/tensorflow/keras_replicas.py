@@ -53,6 +53,20 @@ class ReplicaFunctions:
         local = strategy.experimental_local_results
         return {key: self._join(key, list(local(value))) for key, value in capture.items()}
 
+    def split(self, capture: dict[str, Any]) -> list[dict[str, Any]]:
+        """The tensors of each replica of this process."""
+        strategy = self._strategy()
+        if strategy is None:
+            return [capture]
+        local = strategy.experimental_local_results
+        parts: list[dict[str, Any]] = []
+        for key, value in capture.items():
+            for i, part in enumerate(local(value)):
+                if i == len(parts):
+                    parts.append({})
+                parts[i][key] = part
+        return parts
+
     def _join(self, key: str, parts: list[Any]) -> Any:
         tf = self._engine.framework
         if len(parts) == 1:

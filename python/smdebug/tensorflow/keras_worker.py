@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from smdebug import _core
 from smdebug.tensorflow.keras_engine import Engine
+
+# Devices of this kind are workers of their own under MirroredStrategy.
+KIND = "GPU"
 
 
 @dataclass(frozen=True)
@@ -17,10 +22,18 @@ class Place:
     rank: int = 0
     size: int = 1
     unsupported: str = ""
+    devices: tuple[str, ...] = ()  # workers of this process, by replica; empty: it is one worker
+
+    @property
+    def chief(self) -> str:
+        """The worker that saves if only one does."""
+        return min(self.devices, default="worker_0")
 
     def worker(self) -> tuple[str, str, int]:
         """(name, chief, number of workers)"""
-        return f"worker_{self.rank}", "worker_0", self.size
+        if self.devices:
+            return self.chief, self.chief, len(self.devices)
+        return f"worker_{self.rank}", self.chief, self.size
 
 
 def find_place(model: Any, engine: Engine | None) -> Place:
@@ -46,11 +59,19 @@ def find_place(model: Any, engine: Engine | None) -> Place:
 def _place_in_strategy(strategy: Any, distribute: Any) -> Place:
     if isinstance(strategy, distribute.MultiWorkerMirroredStrategy):
         return _place_in_cluster(strategy.cluster_resolver)
-    if isinstance(strategy, distribute.MirroredStrategy | distribute.OneDeviceStrategy):
+    if isinstance(strategy, distribute.MirroredStrategy):
+        return Place(devices=_named_devices(strategy.extended.worker_devices))
+    if isinstance(strategy, distribute.OneDeviceStrategy):
         return Place()
     if type(strategy).__name__.startswith("_Default"):
         return Place(*(_core.process_rank() or (0, 1)))
     return Place(unsupported=type(strategy).__name__)
+
+
+def _named_devices(devices: Iterable[str]) -> tuple[str, ...]:
+    """Names of workers, such as `/replica:0/task:0/device:GPU:0`; empty: one name does for all."""
+    names = tuple(re.sub("^/job:[^/]*", "", device) for device in devices)
+    return names if all(f"device:{KIND}:" in name for name in names) else ()
 
 
 def _place_in_cluster(resolver: Any) -> Place:
