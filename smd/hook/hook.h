@@ -106,7 +106,7 @@ class Hook final {
   // invalid_argument: a wrong configuration. closed: the directory holds a finished job.
   static Result<std::unique_ptr<Hook>> create(HookOptions options);
   // Another worker of this process, such as a second device: it has the configuration and the
-  // collections of this one, and steps and files of its own. What rules ask for is left to this one.
+  // collections of this one, and steps and files of its own. Rules belong to this one alone.
   Result<std::unique_ptr<Hook>> create_twin(Worker worker) const;
   // What from_json() reads.
   static Result<Json> read_json(const std::string& path);

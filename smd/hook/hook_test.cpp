@@ -148,7 +148,7 @@ TEST_F(HookTest, a_twin_is_another_worker_with_the_same_collections) {
   EXPECT_THAT(hook->collections().find("all")->include_regex(), ElementsAre(".*"));
   EXPECT_EQ((*twin)->worker().name, "/d:1");
   for (const std::string worker : {"_d-0", "_d-1"}) {
-    EXPECT_EQ(collections(worker)["num_workers"], 2) << worker;
+    EXPECT_EQ(collections(worker)["_meta"]["num_workers"], 2) << worker;
     for (Step step : {0, 2}) EXPECT_EQ(index(step, worker).tensors.size(), 1) << worker;
   }
 }
