@@ -25,7 +25,7 @@ APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow",
 
 SESSIONS = "test_tensorflow_session*.py"
 ESTIMATORS = "test_tensorflow_estimator*.py"
-KERAS = "test_keras{,_steps,_rules}.py"
+KERAS = "test_keras{,_steps,_rules,_given}.py"
 KERAS_ON_TENSORFLOW = "test_keras_{tape,tensorflow,run,plan}.py"
 
 

@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,12 @@ def test_weights_of_all_layers_have_names_of_their_own(keras: Any, out_dir: Path
     assert len(trial.tensor_names(collection="gradients")) == 6
 
 
+def events_in(folder: Path) -> Iterator[Any]:
+    """Everything that TensorBoard would read."""
+    for path in sorted(p for p in folder.rglob("*") if "tfevents" in p.name):
+        yield from tf.compat.v1.train.summary_iterator(str(path))
+
+
 def test_tensorboard_shows_a_graph_of_each_mode(keras: Any, out_dir: Path) -> None:
     board = out_dir.with_name("board")
     hook = make_hook(out_dir, export_tensorboard=True, tensorboard_dir=str(board))
@@ -314,14 +321,39 @@ def test_tensorboard_shows_a_graph_of_each_mode(keras: Any, out_dir: Path) -> No
     model = k1(keras)
     fit(model, hook, batches=2)
     model.evaluate(x, y, batch_size=BATCH, verbose=0, callbacks=[hook])
+    model.predict(x, batch_size=BATCH, verbose=0, callbacks=[hook])
     hook.close()
     nodes = {}
-    for mode in ("TRAIN", "EVAL"):
-        for path in (board / mode).glob("*.v2"):
-            for event in tf.compat.v1.train.summary_iterator(str(path)):
-                if event.graph_def:
-                    graph = tf.compat.v1.GraphDef.FromString(event.graph_def)
-                    nodes[mode] = {node.op for node in graph.node}
-    assert set(nodes) == {"TRAIN", "EVAL"}
-    assert "MatMul" in nodes["TRAIN"] & nodes["EVAL"]
-    assert "BiasAddGrad" in nodes["TRAIN"] - nodes["EVAL"]
+    for mode in ("TRAIN", "EVAL", "PREDICT"):
+        for event in events_in(board / mode):
+            if event.graph_def:
+                graph = tf.compat.v1.GraphDef.FromString(event.graph_def)
+                nodes[mode] = {node.op for node in graph.node}
+    assert set(nodes) == {"TRAIN", "EVAL", "PREDICT"}
+    assert "MatMul" in nodes["TRAIN"] & nodes["EVAL"] & nodes["PREDICT"]
+    assert "BiasAddGrad" in nodes["TRAIN"] - nodes["EVAL"] - nodes["PREDICT"]
+
+
+def test_tensorboard_shows_curves_and_histograms(keras: Any, out_dir: Path) -> None:
+    board = out_dir.with_name("board")
+    hook = make_hook(
+        out_dir,
+        export_tensorboard=True,
+        tensorboard_dir=str(board),
+        include_collections=["weights", "gradients"],
+    )
+    for name in ("weights", "gradients"):
+        hook.get_collection(name).save_histogram = True
+    fit(k1(keras), hook, batches=2)
+    hook.close()
+    numbers: dict[str, list[float]] = {}
+    histograms: set[str] = set()
+    for event in events_in(board):
+        for shown in event.summary.value:
+            if shown.metadata.plugin_data.plugin_name == "histograms" or shown.HasField("histo"):
+                histograms.add(shown.tag)
+            else:
+                numbers.setdefault(shown.tag, []).append(event.step)
+    assert any(tag.endswith("loss") for tag in numbers)
+    assert any(WEIGHTS[0].partition(":")[0] in tag for tag in histograms)
+    assert any(GRADIENTS[0] in tag for tag in histograms)

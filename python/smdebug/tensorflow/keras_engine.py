@@ -69,7 +69,7 @@ class Engine:
         """A gradient that may be sparse as a tensor."""
         if self.backend == "tensorflow" and not isinstance(gradient, self.framework.Tensor):
             return self.framework.convert_to_tensor(gradient)
-        if self.backend == "torch" and gradient.is_sparse:
+        if self.backend == "torch" and getattr(gradient, "is_sparse", False):
             return gradient.to_dense()
         return gradient
 

@@ -35,6 +35,8 @@ class GivenValues:
             return value
         engine = engine_of_variable(value)
         if engine is not None:
+            if engine.backend == "jax" and hasattr(self._fit.model, "jax_state_sync"):
+                self._fit.model.jax_state_sync()  # during an epoch variables have no values
             value = engine.readable(value)
         kind = type(value).__name__
         if kind in ("SymbolicTensor", "KerasTensor") or kind.endswith("Tracer"):
