@@ -55,7 +55,8 @@ def lines(base: Path, quick: bool, text: Callable[[float], str]) -> list[Line]:
             "≤ 0.5 %",
         ),
         (
-            f"Keras CNN: a step with all weights, gradients and layers, {found['bytes'] / MIB:.0f} MiB",
+            f"Keras CNN: a step with all weights, gradients and layer outputs, "
+            f"{found['bytes'] / MIB:.0f} MiB",
             f"{text(steps['everything'])}, {steps['everything'] / bare:.2f} of a bare step",
             f"{text(board)} (TensorBoard, histogram_freq=1, weights alone)",
             f"{board / steps['everything']:.1f}×",

@@ -80,7 +80,8 @@ def hooks(base: Path) -> dict[str, Any]:
         ),
         "everything": smd.KerasHook(
             str(base / "everything"),
-            include_collections=["weights", "biases", "gradients", "layers"],
+            include_collections=["weights", "biases", "gradients"],
+            include_regex=["/outputs$"],
             save_config=smd.SaveConfig(save_interval=1),
         ),
         "tensorboard": keras.callbacks.TensorBoard(

@@ -15,6 +15,7 @@ from typing import Any
 import keras_models
 import numpy as np
 import pytest
+import smdebug.tensorflow as smd
 import tensorflow as tf
 from conftest import Messages
 from keras_models import (
@@ -54,6 +55,17 @@ def test_a_legacy_optimizer_shows_its_hyperparameters(keras: Any, out_dir: Path)
         f"Adam/{name}:0" for name in ("iter", "learning_rate", "decay", "beta_1", "beta_2")
     )
     assert set(WEIGHTS) | set(GRADIENTS) | set(LAYERS) <= set(trial.tensor_names(step=0))
+
+
+def test_a_hook_of_another_kind_is_forgotten(out_dir: Path) -> None:
+    hook = make_hook(out_dir)
+    assert smd.get_hook("keras") is hook
+    assert smd.get_hook("session") is None
+    assert smd.get_hook() is None
+    other = smd.SessionHook(str(out_dir.with_name("other")))
+    assert smd.get_hook("estimator") is smd.get_hook("session") is other
+    hook.close()
+    other.close()
 
 
 # ---- loops inside of models
