@@ -47,6 +47,7 @@ bench: build
 	@tools/venv.sh original_xgboost
 	@tools/venv.sh mxnet
 	@tools/venv.sh original_mxnet
+	@tools/venv.sh tf
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 

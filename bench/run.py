@@ -22,6 +22,7 @@ from pathlib import Path
 
 import boosting_rows
 import gluon_rows
+import keras_rows
 import numpy as np
 import packed_rows
 import reading_rows
@@ -417,6 +418,11 @@ def gluon(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in gluon_rows.lines(base, quick, duration)]
 
 
+def keras_training(base: Path, quick: bool) -> list[Row]:
+    """Rows about training with Keras."""
+    return [Row(*line) for line in keras_rows.lines(base, quick, duration)]
+
+
 PARTS = {
     "recording": recording,
     "reading": reading,
@@ -425,6 +431,7 @@ PARTS = {
     "torch": training,
     "xgboost": boosting,
     "mxnet": gluon,
+    "keras": keras_training,
 }
 
 

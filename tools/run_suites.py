@@ -21,7 +21,12 @@ LOGS = ROOT / "build" / "logs"
 PYTEST = ".venvs/dev/bin/pytest"
 BUILD = "cmake --preset dev > /dev/null && cmake --build --preset dev"
 # Tests of the package that need another environment, and have a suite of their own.
-APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm")
+APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow", "keras")
+
+SESSIONS = "test_tensorflow_session*.py"
+ESTIMATORS = "test_tensorflow_estimator*.py"
+KERAS = "test_keras{,_steps,_rules,_given}.py"
+KERAS_ON_TENSORFLOW = "test_keras_{tape,tensorflow,run,plan}.py"
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,12 @@ class Suite:
     name: str
     covers: str
     command: str
+
+
+def pytests(venv: str, *groups: str) -> str:
+    """Runs each group of test files in a process of its own."""
+    tests = (f".venvs/{venv}/bin/python -m pytest python/tests/{group}" for group in groups)
+    return " && ".join(tests)
 
 
 SUITES = [
@@ -61,6 +72,26 @@ SUITES = [
         "xgboost17",
         "the hook for XGBoost, with an older version",
         f"{BUILD} && tools/venv.sh xgboost17 && .venvs/xgboost17/bin/python -m pytest python/tests/test_xgboost.py python/tests/test_xgboost_input.py",
+    ),
+    Suite(
+        "tf",
+        "the hooks for sessions and for Keras 2 and 3, with the current TensorFlow",
+        f"{BUILD} && tools/venv.sh tf && {pytests('tf', SESSIONS, KERAS, KERAS_ON_TENSORFLOW)}",
+    ),
+    Suite(
+        "tf215",
+        "the hooks for sessions, Estimators and Keras 2, with the last TensorFlow that has them",
+        f"{BUILD} && tools/venv.sh tf215 && {pytests('tf215', SESSIONS, ESTIMATORS, KERAS, KERAS_ON_TENSORFLOW)}",
+    ),
+    Suite(
+        "keras-jax",
+        "the hook for Keras on JAX",
+        f"{BUILD} && tools/venv.sh keras-jax && export KERAS_BACKEND=jax && {pytests('keras-jax', KERAS)}",
+    ),
+    Suite(
+        "keras-torch",
+        "the hook for Keras on PyTorch",
+        f"{BUILD} && tools/venv.sh keras-torch && export KERAS_BACKEND=torch && {pytests('keras-torch', KERAS)}",
     ),
     Suite(
         "s3",

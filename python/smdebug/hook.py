@@ -111,10 +111,10 @@ class InertCore:
     def bill(self) -> dict[str, Any]:
         return {}
 
-    is_collection_observed = wants
-    begin_step = begin_step_at = end_step = close = _nothing
+    is_collection_observed = is_saved_within = may_save = wants
+    begin_step = begin_steps = begin_step_at = cancel_step = end_step = close = _nothing
     enter_cost = leave_cost = dump_flight_recorder = _nothing
-    save = save_tensor = save_scalar = set_collections = write_collections = _nothing
+    save = save_undue = save_tensor = save_scalar = set_collections = write_collections = _nothing
 
 
 class BaseHook:

@@ -228,6 +228,17 @@ void save_named(Hook& hook, const std::vector<std::string>& names, nb::handle va
   run(view.size_bytes(), [&] { return hook.save_named(names, view); });
 }
 
+void save_undue(Hook& hook, nb::handle tensor_name, nb::handle value, smd::Kind kind) {
+  const std::string_view name = to_name(tensor_name);
+  const TensorArg arg(value, name);
+  if (arg.holds_strings()) {
+    raise("SMDebugTypeError", fmt::format("'{}' holds strings, not numbers.", name));
+  }
+  const smd::TensorView view = arg.view();
+  check(smd::check(view));
+  check(hook.save_undue(name, view, kind));
+}
+
 nb::dict bill(const Hook& hook) {
   const smd::Bill bill = hook.bill();
   nb::dict out;
@@ -255,11 +266,22 @@ void bind_hook(nb::module_& m) {
   nb::class_<Hook>(m, "Hook", nb::is_weak_referenceable())
       .def_static("create", &create, nb::arg("arguments"))
       .def_static("from_json", &from_json, nb::arg("path").none(), nb::arg("arguments"))
+      .def(
+          "create_twin",
+          [](const Hook& h, const std::string& name, const std::string& chief, int count) {
+            const smd::Worker worker{.name = name, .chief = chief, .count = count};
+            return make([&] { return h.create_twin(worker); });
+          },
+          nb::arg("name"), nb::arg("chief"), nb::arg("count"))
       .def("begin_step", [](Hook& h) { check(h.begin_step()); })
       .def(
           "begin_step_at",
           [](Hook& h, nb::handle step) { check(h.begin_step(to_int(step, "step"))); },
           nb::arg("step"))
+      .def(
+          "begin_steps", [](Hook& h, int64_t count) { check(h.begin_steps(count)); },
+          nb::arg("count"))
+      .def("cancel_step", &Hook::cancel_step)
       .def("end_step", [](Hook& h) { check(h.end_step()); })
       .def_prop_rw("mode", &Hook::mode, &Hook::set_mode)
       .def_prop_ro("step", [](const Hook& h) { return h.step().step; })
@@ -269,6 +291,7 @@ void bind_hook(nb::module_& m) {
       .def_prop_ro("is_step_wanted", &Hook::is_step_wanted)
       .def_prop_ro("is_step_saved", &Hook::is_step_saved)
       .def_prop_ro("is_next_step_saved", &Hook::is_next_step_saved)
+      .def("is_saved_within", &Hook::is_saved_within, nb::arg("count"))
       .def(
           "is_collection_observed",
           [](const Hook& h, const std::string& n) { return h.is_collection_observed(n); },
@@ -312,9 +335,14 @@ void bind_hook(nb::module_& m) {
           "is_collection_active",
           [](const Hook& h, const std::string& n) { return h.is_collection_active(n); },
           nb::arg("name"))
+      .def(
+          "may_save", [](const Hook& h, const std::string& n) { return h.may_save(n); },
+          nb::arg("collection"))
       .def("save", &save, nb::arg("name").none(), nb::arg("value").none())
       .def("save_named", &save_named, nb::arg("names"), nb::arg("value"),
            "Saves one tensor under those names that are wanted; its values are stored once.")
+      .def("save_undue", &save_undue, nb::arg("name").none(), nb::arg("value").none(),
+           nb::arg("kind"))
       .def("save_tensor", &save_tensor, nb::arg("name").none(), nb::arg("value").none(),
            nb::arg("collections").none())
       .def("save_scalar", &save_scalar, nb::arg("name").none(), nb::arg("value").none(),

@@ -7,7 +7,9 @@ import logging
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import keras_models
 import pytest
 import s3_server as s3_server_module
 import smdebug
@@ -16,8 +18,11 @@ from smdebug.logger import DuplicateLogFilter, get_logger
 
 # Tests of frameworks run in environments that have them.
 FRAMEWORKS = {
+    "keras": "test_keras*",
     "lightgbm": "test_lightgbm*",
     "mxnet": "test_mxnet*",
+    "tensorflow": "test_tensorflow*",
+    "tensorflow_estimator": "test_tensorflow_estimator*",
     "torch": "test_pytorch*",
     "xgboost": "test_xgboost*",
 }
@@ -51,12 +56,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("layout", LAYOUTS, indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The server's environment is made for files of certain names alone."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Checks where tests stand, and leaves out those of other backends or generations of Keras."""
+    others = []
     for item in items:
+        # The server's environment is made for files of certain names alone.
         wanted = item.path.name.startswith(("test_s3_", "test_aws_"))
         if "s3_server" in getattr(item, "fixturenames", ()) and not wanted:
             raise pytest.UsageError(f"{item.nodeid} needs a server: move it to test_s3_*.py.")
+        mark = item.get_closest_marker("keras_only")
+        package = getattr(item, "callspec", None) and item.callspec.params.get("keras")
+        if mark is not None and not keras_models.is_meant_for(package, **mark.kwargs):
+            others.append(item)
+    config.hook.pytest_deselected(items=others)
+    items[:] = [item for item in items if item not in others]
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +93,20 @@ def clean_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     smdebug.del_hook()
     singleton.reset_enabled()
+
+
+@pytest.fixture
+def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures of ours are raised."""
+    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+
+
+@pytest.fixture(params=keras_models.PACKAGES)
+def keras(request: pytest.FixtureRequest) -> Any:
+    """Each Keras package of the environment, from the same seed."""
+    package = keras_models.load(request.param)
+    package.utils.set_random_seed(1)
+    return package
 
 
 @pytest.fixture

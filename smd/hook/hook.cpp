@@ -61,6 +61,23 @@ Result<std::unique_ptr<Hook>> Hook::create(HookOptions options) {
   return hook;
 }
 
+Result<std::unique_ptr<Hook>> Hook::create_twin(Worker worker) const {
+  HookOptions options = options_;
+  options.identify = [worker] { return worker; };
+  options.storage = storage_;
+  options.collections = collections_;
+  options.feed = nullptr;
+  options.outputs.clear();
+  options.wishes.clear();
+  // The collections have these already.
+  options.config.include_collections = plan_options_.include_collections;
+  options.config.include_regex.clear();
+  options.config.exclude_regex.clear();
+  options.config.collections.clear();
+  options.config.save_all = false;
+  return create(std::move(options));
+}
+
 Result<Json> Hook::read_json(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
@@ -138,7 +155,10 @@ Status Hook::initialize() {
   SMD_TRY(const auto everything, collections_->create(collection_keys::kAll));
   for (const std::string& pattern : config.include_regex)
     SMD_RETURN_IF_ERROR(by_regex->include(pattern));
-  if (config.save_all) SMD_RETURN_IF_ERROR(everything->include(".*"));
+  // A twin finds it there.
+  if (config.save_all && everything->include_regex().empty()) {
+    SMD_RETURN_IF_ERROR(everything->include(".*"));
+  }
   for (const std::string& pattern : config.exclude_regex) {
     SMD_RETURN_IF_ERROR(by_regex->exclude(pattern));
     SMD_RETURN_IF_ERROR(everything->exclude(pattern));
@@ -398,7 +418,35 @@ Status Hook::begin_step() {
   if (!fork_guard_.in_owner()) return {};
   if (recording_) finish_step();
   if (resume_file_ && recording_) save_resume_state();
-  return begin(step_clock_.advance());
+  const StepInfo step = step_clock_.advance();
+  return begin(step, step.mode_step);
+}
+
+Status Hook::begin_steps(int64_t count) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (count < 1) {
+    return Error{ErrorCode::invalid_argument, fmt::format("{} steps cannot be begun.", count)};
+  }
+  if (!fork_guard_.in_owner()) return {};
+  if (recording_) finish_step();
+  if (resume_file_ && recording_) save_resume_state();
+  const Step first = step_clock_.advance().mode_step;
+  for (int64_t i = 1; i < count; ++i) step_clock_.advance();
+  if (recording_) counted_.steps += count - 1;
+  return begin(step_clock_.current(), first);
+}
+
+void Hook::cancel_step() {
+  if (closed_ || !fork_guard_.in_owner() || step_open_ || step_ended_ || !scalars_.empty()) return;
+  const Mode mode = step().mode;
+  step_clock_.retreat();
+  step_ended_ = step_clock_.started();
+  saving_ = false;
+  watching_ = false;
+  if (!recording_ || !plan_) return;
+  counted_.steps -= 1;
+  next_active_[index_of(mode)] =
+      plan_->next_active(mode, step_clock_.mode_step(mode) + 1).value_or(kNever);
 }
 
 Status Hook::begin_step(Step step) {
@@ -408,13 +456,14 @@ Status Hook::begin_step(Step step) {
   if (recording_) finish_step();
   if (resume_file_ && recording_) save_resume_state();
   SMD_TRY(const StepInfo info, step_clock_.advance_to(step));
-  return begin(info);
+  return begin(info, info.mode_step);
 }
 
-Status Hook::begin(StepInfo step) {
+Status Hook::begin(const StepInfo& step, Step first_mode_step) {
   step_ended_ = false;
   if (!recording_) return {};
-  if (++counted_.steps == 1) meter_.start();
+  ++counted_.steps;
+  if (!meter_.started()) meter_.start();
   Step& next = next_active_[index_of(step.mode)];
   if (!plan_ || collections_->revision() != planned_revision_) {
     if (Status prepared = prepare(); !prepared.ok()) {
@@ -423,7 +472,7 @@ Status Hook::begin(StepInfo step) {
     }
     if (!recording_) return {};
     // prepare() looked beyond this step.
-    next = plan_->next_active(step.mode, step.mode_step).value_or(kNever);
+    next = plan_->next_active(step.mode, first_mode_step).value_or(kNever);
   }
   std::string& triggered = triggered_[index_of(step.mode)];
   saving_ = false;
@@ -432,11 +481,11 @@ Status Hook::begin(StepInfo step) {
   if (!step_trigger_.empty()) step_trigger_.clear();
   if (step.step >= stride_from_) {
     use_stride(next_stride_.stride);
-    next = plan_->next_active(step.mode, step.mode_step).value_or(kNever);
+    next = plan_->next_active(step.mode, first_mode_step).value_or(kNever);
   }
   if (observes_) begin_observed(step);
   if (step.mode_step < next && triggered.empty()) return {};
-  activate(step, next);
+  activate(step, first_mode_step, next);
   return {};
 }
 
@@ -445,9 +494,9 @@ void Hook::begin_observed(const StepInfo& step) {
   if (recorder_) recorder_->begin_step(step);
 }
 
-void Hook::activate(const StepInfo& step, Step& next) {
+void Hook::activate(const StepInfo& step, Step first_mode_step, Step& next) {
   const CostMeter::Scope cost(meter_);
-  plan_->activate(step.mode, step.mode_step);
+  plan_->activate(step.mode, first_mode_step, step.mode_step);
   step_trigger_ = std::exchange(triggered_[index_of(step.mode)], {});
   if (!step_trigger_.empty()) plan_->trigger(step.mode, step_trigger_);
   saving_ = plan_->any_active();
@@ -456,11 +505,11 @@ void Hook::activate(const StepInfo& step, Step& next) {
   next = plan_->next_active(step.mode, step.mode_step + 1).value_or(kNever);
 }
 
-std::optional<bool> Hook::is_next_step_saved() const {
+std::optional<bool> Hook::is_saved_within(int64_t count) const {
   if (!plan_ || collections_->revision() != planned_revision_) return std::nullopt;
   const auto mode = index_of(step_clock_.mode());
-  return is_recording() && (step_clock_.mode_step(step_clock_.mode()) + 1 >= next_active_[mode] ||
-                            !triggered_[mode].empty());
+  const Step last = step_clock_.mode_step(step_clock_.mode()) + count;
+  return is_recording() && (last >= next_active_[mode] || !triggered_[mode].empty());
 }
 
 Status Hook::end_step() {
@@ -616,6 +665,16 @@ Action Hook::wanted(std::string_view name) {
 bool Hook::is_collection_observed(std::string_view name) const {
   if (!is_recording() || !plan_) return false;
   return (saving_ && plan_->is_active(name)) || (observes_ && plan_->is_observed(name));
+}
+
+bool Hook::may_save(std::string_view collection) const {
+  const auto& included = plan_options_.include_collections;
+  return std::ranges::any_of(included,
+                             [&](const std::string& name) {
+                               return name == collection || name == collection_keys::kAll;
+                             }) ||
+         std::ranges::any_of(plan_options_.wishes,
+                             [&](const SaveWish& w) { return w.collection == collection; });
 }
 
 bool Hook::is_collection_active(std::string_view name) const {
@@ -844,6 +903,23 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor,
   counted_.bytes += stored_.size() * sizeof(Number::bits);
   writer_->reductions(name, now, stored_);
   return {};
+}
+
+Status Hook::save_undue(std::string_view name, const TensorView& tensor, Kind kind) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  SMD_RETURN_IF_ERROR(check_tensor_name(name));
+  SMD_RETURN_IF_ERROR(check(tensor));
+  if (!is_recording() || !plan_ || !step_clock_.started() || step_ended_) return {};
+  const auto collection = collections_->find(collection_of(kind));
+  const Action* wanted = plan_->wanted_by(collection_of(kind));
+  if (!collection || wanted == nullptr) return {};
+  const SaveConfig& config =
+      collection->save_config() ? *collection->save_config() : plan_options_.save_config;
+  const SaveConfigMode* when = config.mode(step().mode);
+  if (when != nullptr && when->end_step && step().mode_step >= *when->end_step) return {};
+  const CostMeter::CallScope cost(meter_, tensor.size_bytes());
+  join_kind(name, kind);
+  return record(name, tensor, nullptr, *wanted);
 }
 
 Status Hook::save_reductions(std::string_view name,

@@ -105,6 +105,9 @@ class Hook final {
  public:
   // invalid_argument: a wrong configuration. closed: the directory holds a finished job.
   static Result<std::unique_ptr<Hook>> create(HookOptions options);
+  // Another worker of this process, such as a second device: it has the configuration and the
+  // collections of this one, and steps and files of its own. Rules belong to this one alone.
+  Result<std::unique_ptr<Hook>> create_twin(Worker worker) const;
   // What from_json() reads.
   static Result<Json> read_json(const std::string& path);
   // From a JSON file: the given one, else what the environment names. `options.config` is replaced.
@@ -134,6 +137,11 @@ class Hook final {
 
   // Ends the current step and begins the next. Costs one comparison when nothing is to be saved.
   Status begin_step();
+  // Several steps that the program runs as one: what any of them saves is saved at the last.
+  Status begin_steps(int64_t count);
+  // The step that begin_step() began did not happen: the next one gets its number. Nothing happens
+  // if something has been saved in it.
+  void cancel_step();
   // With a number of the caller's, greater than the last.
   Status begin_step(Step step);
   // Ends the current step early, so that readers see it. Saving goes on with the next step; scalars
@@ -151,12 +159,16 @@ class Hook final {
   // Something is saved at this step.
   bool is_step_saved() const { return recording_ && saving_; }
   // Whether the next step of the current mode is going to be saved; nullopt: not known yet.
-  std::optional<bool> is_next_step_saved() const;
+  std::optional<bool> is_next_step_saved() const { return is_saved_within(1); }
+  // The same for any of the next steps.
+  std::optional<bool> is_saved_within(int64_t count) const;
   // This tensor is saved or watched at this step.
   bool wants(std::string_view name);
   // What is wanted of it at this step; empty: nothing. For callers that reduce it themselves.
   Action wanted(std::string_view name);
   bool is_collection_active(std::string_view name) const;
+  // At some step: it is included, or a rule or a request wishes it.
+  bool may_save(std::string_view collection) const;
   // Active, or looked at by the flight recorder or the search for the first bad tensor.
   bool is_collection_observed(std::string_view name) const;
 
@@ -167,6 +179,9 @@ class Hook final {
   // One tensor under several names: each is saved as its collections want it, and the values are
   // stored once.
   Status save_named(std::span<const std::string> names, const TensorView& tensor);
+  // A tensor that belongs to many steps, such as the mean of an epoch: saved at the current one,
+  // although the collection of its kind is not due there; not if that has ended.
+  Status save_undue(std::string_view name, const TensorView& tensor, Kind kind);
   // Reductions of a tensor that the caller has computed, where the memory is not ours to read.
   // Those that nobody wants are left out. Names are those of Reduction::name().
   Status save_reductions(std::string_view name,
@@ -243,11 +258,11 @@ class Hook final {
   std::vector<std::unique_ptr<Output>> make_outputs();
   Result<std::unique_ptr<Output>> make_tensorboard_output();
   Status prepare();
-  Status begin(StepInfo step);
+  Status begin(const StepInfo& step, Step first_mode_step);
   void finish_step();
   // Apart, so that a step that saves nothing stays short.
   void finish_wanted_step();
-  void activate(const StepInfo& step, Step& next);
+  void activate(const StepInfo& step, Step first_mode_step, Step& next);
   void begin_observed(const StepInfo& step);
   void open_step();
   void export_collections();

@@ -113,6 +113,102 @@ TEST_F(HookTest, a_step_becomes_visible_when_the_next_one_begins_or_at_end_step)
   EXPECT_THAT(names(0), ElementsAre("w"));
 }
 
+TEST_F(HookTest, steps_that_run_as_one_save_at_the_last_what_any_of_them_saves) {
+  auto hook = make(saving_every(3));
+  EXPECT_FALSE(hook->is_saved_within(5).has_value()) << "nothing is planned yet";
+  std::vector<bool> wanted;
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(hook->begin_steps(i == 2 ? 1 : 5).ok());
+    wanted.push_back(hook->is_step_saved());
+    ASSERT_TRUE(hook->save("w", view()).ok());
+    EXPECT_EQ(hook->is_saved_within(5), true);
+  }
+  EXPECT_FALSE(hook->begin_steps(0).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(wanted, ElementsAre(true, true, false, true));
+  EXPECT_THAT(steps(), ElementsAre(4, 9, 15));
+  EXPECT_EQ(hook->bill().steps, 16);
+}
+
+TEST_F(HookTest, a_twin_is_another_worker_with_the_same_collections) {
+  HookOptions o = saving_every(2);
+  o.config.include_workers = IncludeWorkers::all;
+  o.identify = [] { return Worker{.name = "/d:0", .chief = "/d:0", .count = 2}; };
+  auto hook = make(std::move(o));
+  auto twin = hook->create_twin({.name = "/d:1", .chief = "/d:0", .count = 2});
+  ASSERT_TRUE(twin.ok());
+  for (int i = 0; i < 3; ++i) {
+    for (Hook* one : {hook.get(), twin->get()}) {
+      ASSERT_TRUE(one->begin_step().ok());
+      ASSERT_TRUE(one->save("w", view()).ok());
+    }
+  }
+  ASSERT_TRUE((*twin)->close().ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(hook->collections().find("all")->include_regex(), ElementsAre(".*"));
+  EXPECT_EQ((*twin)->worker().name, "/d:1");
+  for (const std::string worker : {"_d-0", "_d-1"}) {
+    EXPECT_EQ(collections(worker)["_meta"]["num_workers"], 2) << worker;
+    for (Step step : {0, 2}) EXPECT_EQ(index(step, worker).tensors.size(), 1) << worker;
+  }
+}
+
+TEST_F(HookTest, a_collection_may_be_saved_that_is_included_or_asked_for) {
+  HookOptions o = saving_every(10, false);
+  o.config.include_collections = {"losses"};
+  auto hook = make(std::move(o));
+  EXPECT_TRUE(hook->may_save("losses"));
+  EXPECT_FALSE(hook->may_save("gradients"));
+  ASSERT_TRUE(hook->begin_step().ok());
+  const std::vector<std::string> asked = {"gradients"};
+  ASSERT_TRUE(hook->collections().create("gradients").ok());
+  ASSERT_TRUE(hook->save_more(asked, 1).ok());
+  EXPECT_TRUE(hook->may_save("gradients"));
+  ASSERT_TRUE(hook->close().ok());
+  HookOptions everything = saving_every(1);
+  everything.storage = storage::memory_storage();
+  EXPECT_TRUE(make(std::move(everything))->may_save("anything"));
+}
+
+TEST_F(HookTest, a_cancelled_step_gives_its_number_to_the_next) {
+  auto hook = make(saving_every(2));
+  hook->set_mode(Mode::train);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->begin_step().ok());
+  hook->cancel_step();
+  EXPECT_EQ(hook->mode_step(Mode::train), 1);
+  ASSERT_TRUE(hook->save("between", view()).ok());
+  hook->set_mode(Mode::eval);
+  ASSERT_TRUE(hook->begin_step().ok());
+  EXPECT_EQ(hook->step().step, 2);
+  EXPECT_EQ(hook->step().mode_step, 0);
+  hook->set_mode(Mode::train);
+  ASSERT_TRUE(hook->begin_step().ok());
+  EXPECT_EQ(hook->step().mode_step, 2);
+  EXPECT_TRUE(hook->is_step_saved());
+  ASSERT_TRUE(hook->save("w", view()).ok());
+  hook->cancel_step();
+  EXPECT_EQ(hook->step().mode_step, 2) << "it holds a tensor";
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(steps(), ElementsAre(3));
+}
+
+TEST_F(HookTest, a_number_of_an_epoch_is_saved_where_its_collection_is_not_due) {
+  HookOptions o = saving_every(10, false);
+  o.config.include_collections = {"losses", "metrics"};
+  auto hook = make(std::move(o));
+  hook->collections().find("metrics")->set_save_config(
+      std::make_shared<SaveConfig>(*SaveConfig::broadcast({.save_interval = 10, .end_step = 2})));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(hook->begin_step().ok());
+  ASSERT_TRUE(hook->save_undue("loss", view(), Kind::loss).ok());
+  ASSERT_TRUE(hook->save_undue("mae", view(), Kind::metric).ok());
+  ASSERT_TRUE(hook->save_undue("w", view(), Kind::weight).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(steps(), ElementsAre(2));
+  EXPECT_THAT(names(2), ElementsAre("loss")) << "metrics have ended, weights are not included";
+  EXPECT_THAT(collections()["collections"]["losses"]["tensor_names"], ElementsAre("loss"));
+}
+
 TEST_F(HookTest, what_comes_after_end_step_does_not_destroy_the_step) {
   const std::vector<std::string> mine = {"mine"};
   auto hook = make(saving_every(1));

@@ -194,13 +194,13 @@ std::optional<Step> SavePlan::next_active(Mode mode, Step from) const {
   return next;
 }
 
-void SavePlan::activate(Mode mode, Step mode_step) {
+void SavePlan::activate(Mode mode, Step first, Step last) {
   Active active(entries_.size(), 0);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const Entry& entry = entries_[i];
-    const bool due =
-        !entry.custom && applies(entry, mode) && entry.save.should_save(mode, mode_step);
-    active[i] = due ? 1 : 0;
+    const auto next =
+        !entry.custom && applies(entry, mode) ? entry.save.next_save(mode, first) : std::nullopt;
+    active[i] = next && *next <= last ? 1 : 0;
   }
   select(std::move(active));
 }

@@ -67,7 +67,9 @@ class SavePlan final {
   std::optional<Step> next_active(Mode mode, Step from) const;
 
   // Selects the collections of a step; they decide what wanted() answers until the next call.
-  void activate(Mode mode, Step mode_step);
+  void activate(Mode mode, Step mode_step) { activate(mode, mode_step, mode_step); }
+  // Those of all steps from the first to the last.
+  void activate(Mode mode, Step first, Step last);
   void deactivate();
   bool any_active() const { return active_count_ > 0; }
   // The same without wishes.

@@ -13,6 +13,14 @@ StepInfo StepClock::advance() {
   return current_;
 }
 
+void StepClock::retreat() {
+  if (current_.step < 0) return;
+  if (current_.mode != Mode::global) mode_steps_[index_of(current_.mode)] -= 1;
+  current_.step -= 1;
+  mode_steps_[index_of(Mode::global)] = current_.step;
+  current_.mode_step = mode_steps_[index_of(current_.mode)];
+}
+
 Result<StepInfo> StepClock::advance_to(Step step) {
   if (step <= current_.step) {
     return Error{

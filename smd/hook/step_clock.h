@@ -21,6 +21,8 @@ class StepClock final {
   StepInfo advance();
   // A step with a number of the caller's, for the job and the mode alike; numbers must grow.
   Result<StepInfo> advance_to(Step step);
+  // The current step, made by advance(), did not happen: its numbers are given to the next.
+  void retreat();
 
   // Step -1 before the first one.
   const StepInfo& current() const { return current_; }

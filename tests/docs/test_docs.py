@@ -28,7 +28,8 @@ def name_of(path: Path) -> str:
 
 # Their tools are in other environments, whose suites run the examples.
 ELSEWHERE = {
-    ROOT / f"docs/guide/{name}.md" for name in ("exporters", "mxnet", "pytorch", "run", "xgboost")
+    ROOT / f"docs/guide/{name}.md"
+    for name in ("exporters", "keras", "mxnet", "pytorch", "run", "tensorflow-sessions", "xgboost")
 }
 DOCUMENTS_WITH_EXAMPLES = [
     path
