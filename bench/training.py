@@ -13,10 +13,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import torch
 from desk import serve
@@ -214,6 +216,38 @@ class Desk:
             [sum(column) for column in zip(*steps, strict=True)]
             for steps in zip(*found, strict=True)
         ]
+
+    def callbacks(self, model: str, hook: str, count: int) -> float:
+        """Seconds of the training thread in the callbacks of a forward and its loss, the median of
+        some. Unlike a difference of steps this does not know what recording does to caches."""
+        training = self.training(model, hook)
+        clock = time.thread_time
+        spent = 0.0
+
+        def clocked(callback: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: Any, **kwargs: Any) -> Any:
+                nonlocal spent
+                start = clock()
+                result = callback(*args, **kwargs)
+                spent += clock() - start
+                return result
+
+            return call
+
+        kept = []
+        for module in (*training.model.modules(), training.criterion):
+            for callbacks in (module._forward_pre_hooks, module._forward_hooks):
+                for key, callback in callbacks.items():
+                    kept.append((callbacks, key, callback))
+                    callbacks[key] = clocked(callback)
+        found = []
+        for _ in range(count):
+            spent = 0.0
+            training.forward()
+            found.append(spent)
+        for callbacks, key, callback in kept:
+            callbacks[key] = callback
+        return statistics.median(found)
 
     def peak(self, model: str, hook: str, count: int) -> int:
         """Bytes by which the process grows at its peak during some steps, beyond what it does

@@ -148,8 +148,14 @@ def counts(output: str) -> tuple[int, int, int]:
     return total[0], total[1], total[2]
 
 
-def run(suite: Suite, verbose: bool) -> tuple[int, int, bool]:
-    """Runs a suite; (passed, failed, whether all is well)."""
+def complaints(output: str) -> list[str]:
+    """The lines of a suite's output that name what failed."""
+    found = re.compile(r"^(FAILED|ERROR) |\*\*\*(Failed|Timeout|Exception|Not Run)|: error: ")
+    return [line.strip() for line in output.splitlines() if found.search(line)]
+
+
+def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
+    """Runs a suite; (passed, failed, what is wrong)."""
     log = LOGS / f"{suite.name}.log"
     print(f"--- {suite.name}: {suite.covers}", flush=True)
     start = time.monotonic()
@@ -188,7 +194,20 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, bool]:
     )
     if problem and not verbose:
         print("\n".join(output.splitlines()[-60:]), flush=True)
-    return passed, failed, not problem and failed == 0
+    if not problem and failed == 0:
+        return passed, failed, []
+    return passed, failed, [problem or f"{failed} failed", *complaints(output)[:20]]
+
+
+def make_environments(suites: list[Suite]) -> subprocess.Popen[bytes]:
+    """Makes the environments of the suites in the background, in the order of need.
+
+    A suite waits for its own; where this fails, the suite tries again and tells why.
+    """
+    names = re.findall(r"tools/venv\.sh ([\w-]+)", " ".join(suite.command for suite in suites))
+    command = "; ".join(f"nice tools/venv.sh {name}" for name in dict.fromkeys(names)) or "true"
+    with (LOGS / "environments.log").open("w") as log:
+        return subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=log, stderr=log)
 
 
 def main() -> int:
@@ -206,16 +225,20 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("CCACHE_DIR", str(Path.home() / ".cache" / "ccache"))
     total_passed = total_failed = 0
-    well = True
-    for suite in SUITES:
-        if suite.name not in wanted:
-            continue
-        passed, failed, ok = run(suite, args.verbose)
+    wrong: dict[str, list[str]] = {}
+    suites = [suite for suite in SUITES if suite.name in wanted]
+    environments = make_environments(suites)
+    for suite in suites:
+        passed, failed, problems = run(suite, args.verbose)
         total_passed += passed
         total_failed += failed
-        well = well and ok
+        if problems:
+            wrong[suite.name] = problems
+    environments.wait()
+    for name, problems in wrong.items():
+        print(f"--- {name} failed: " + "\n    ".join(problems))
     print(f"{total_passed} passed, {total_failed} failed")
-    return 0 if well else 1
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -39,6 +39,11 @@ class Selection:
         self._rest = max(self._rest - 1, 0)
         return self._rest > 0
 
+    def take_rest(self) -> int:
+        """The number of steps left that need not look at models: the caller counts them."""
+        rest, self._rest = self._rest, 0
+        return rest
+
     def holds(self, name: str) -> bool:
         """Whether the tensor of this name is saved or watched."""
         known = self._names.get(name)

@@ -21,6 +21,7 @@
 #include "python/src/hook_cost.h"
 #include "python/src/hook_lock.h"
 #include "python/src/replay_check.h"
+#include "python/src/selection_key.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
 
@@ -351,18 +352,10 @@ class ModuleTree final {
   bool same_ = false;
 };
 
-// Differs when other collections are active, or when any of them has changed.
-nb::bytes selection_key(Hook& hook) {
-  std::vector<uint64_t> key;
-  uint64_t revisions = 0;
-  for (const auto& collection : hook.collections().collections()) {
-    revisions += collection->revision();
-    if (!hook.is_collection_observed(collection->name())) continue;
-    key.push_back(reinterpret_cast<uintptr_t>(collection.get()));
-    key.push_back(collection->revision());
-  }
-  key.push_back(revisions);
-  return nb::bytes(key.data(), key.size() * sizeof(uint64_t));
+nb::bytes selection_key(const Hook& hook) {
+  SelectionKey key;
+  read_selection_key(hook, key);
+  return nb::bytes(key.data(), key.size() * sizeof(key[0]));
 }
 
 }  // namespace

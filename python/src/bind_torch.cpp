@@ -22,6 +22,7 @@
 #include "python/src/hook_cost.h"
 #include "python/src/hook_lock.h"
 #include "python/src/replay_check.h"
+#include "python/src/selection_key.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
@@ -175,8 +176,9 @@ class Callback final {
   bool only_wanted_ = false;
 };
 
-// The callback before each forward of a model: begins a step. Steps that save nothing stay in here;
-// for the others, and while `fast` is off, it calls Python. Copies of it do nothing.
+// The callback before each forward of a model: begins a step. Steps that save nothing stay in here,
+// and so do those that save nothing of a model, see rest(); for the others, and while `fast` is
+// off, it calls Python. Copies of it do nothing.
 class StepCallback final {
  public:
   struct Parts {
@@ -184,6 +186,8 @@ class StepCallback final {
     nb::object begun;    // begun(): the step that has begun saves something
     nb::object failed;   // failed(message)
     nb::object isolate;  // see Callback
+    nb::dict indices;    // of names, and
+    nb::dict sites;      // of calls within a step: emptied when one begins
     ReplayCheck check;
   };
 
@@ -193,7 +197,7 @@ class StepCallback final {
         lock_(nb::cast<std::shared_ptr<HookLock>>(parts["lock"])),
         module_(module.ptr()) {
     parts_.emplace(Parts{parts["slow"], parts["begun"], parts["failed"], parts["isolate"],
-                         ReplayCheck(parts)});
+                         parts["indices"], parts["sites"], ReplayCheck(parts)});
   }
 
   nb::object called(const CallArguments& arguments) {
@@ -207,11 +211,19 @@ class StepCallback final {
   bool fast() const { return fast_; }
   void set_fast(bool fast) { fast_ = fast; }
 
+  // The next steps of which the same collections save something need not call begun().
+  void rest(int steps) {
+    resting_ = steps;
+    if (steps > 0) read_selection_key(*hook_, resting_key_);
+  }
+
   int traverse(visitproc visit, void* arg) const {
     if (!parts_) return 0;
     Py_VISIT(parts_->slow.ptr());
     Py_VISIT(parts_->begun.ptr());
     Py_VISIT(parts_->failed.ptr());
+    Py_VISIT(parts_->indices.ptr());
+    Py_VISIT(parts_->sites.ptr());
     return 0;
   }
   void clear() { parts_.reset(); }
@@ -229,7 +241,20 @@ class StepCallback final {
       isolated([&] { parts_->failed(to_text(begun.error().message)); });
       return;
     }
-    if (hook_->is_step_wanted()) isolated([&] { parts_->begun(); });
+    if (!hook_->is_step_wanted()) return;
+    if (is_resting()) {
+      parts_->indices.clear();
+      parts_->sites.clear();
+    } else {
+      isolated([&] { parts_->begun(); });
+    }
+  }
+
+  bool is_resting() {
+    if (resting_ == 0) return false;
+    --resting_;
+    read_selection_key(*hook_, key_);
+    return key_ == resting_key_;
   }
 
   template <typename F>
@@ -246,6 +271,8 @@ class StepCallback final {
   std::optional<Parts> parts_;
   bool fast_ = false;
   bool compiled_ = false;
+  int resting_ = 0;  // steps
+  SelectionKey resting_key_, key_;
 };
 
 }  // namespace
@@ -302,7 +329,9 @@ void bind_torch(nb::module_& m) {
           .def(nb::init<std::shared_ptr<Hook>, nb::handle, nb::dict>(), nb::arg("hook"),
                nb::arg("module"), nb::arg("parts"))
           .def_prop_ro("is_compiled", &StepCallback::compiled)
-          .def_prop_rw("fast", &StepCallback::fast, &StepCallback::set_fast);
+          .def_prop_rw("fast", &StepCallback::fast, &StepCallback::set_fast)
+          .def("rest", &StepCallback::rest, nb::arg("steps"),
+               "The next steps that save the same collections need not call Python.");
   bind_copying(step);
   m.def(
       "process_rank",

@@ -51,6 +51,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("layout", LAYOUTS, indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The server's environment is made for files of certain names alone."""
+    for item in items:
+        wanted = item.path.name.startswith(("test_s3_", "test_aws_"))
+        if "s3_server" in getattr(item, "fixturenames", ()) and not wanted:
+            raise pytest.UsageError(f"{item.nodeid} needs a server: move it to test_s3_*.py.")
+
+
 @pytest.fixture(autouse=True)
 def layout(
     request: pytest.FixtureRequest, clean_process: None, monkeypatch: pytest.MonkeyPatch

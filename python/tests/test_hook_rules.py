@@ -278,14 +278,6 @@ def test_a_dry_run_ends(out_dir):
     assert not out_dir.exists()
 
 
-def test_findings_of_a_run_in_an_object_store_arrive(s3):
-    uri = f"s3://{s3}/runs/first"
-    with Hook(uri, save_config=EVERY, rules=["VanishingGradient"]) as hook:
-        train(hook)
-    lines = bytes(_core.Storage.open(uri).read("findings/worker_0.jsonl")).decode().splitlines()
-    assert [json.loads(line)["step"] for line in lines] == [3, 4, 5, 6, 7]
-
-
 def test_a_forked_child_leaves_the_watch_alone(out_dir):
     rule = {"rule": "VanishingGradient", "actions": [Told()]}
     with Hook(out_dir, save_config=EVERY, rules=[rule]) as hook:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smdebug import _core
+from smdebug import _core, modes
 from smdebug.pytorch import Hook, SaveConfig, create_trial
+from smdebug.pytorch.capture import Capture
+from smdebug.pytorch.selection import REST
 from torch import nn
 from torch_training import EVERY_STEP, Small, batches, callbacks_of, saved
 
@@ -107,6 +109,75 @@ def test_parts_and_collections_that_change_are_seen_at_the_next_step(out_dir: Pa
     trial = create_trial(str(out_dir))
     assert trial.tensor("b_output_0").steps() == [2]
     assert trial.tensor("a_output_0").steps() == [0, 1, 2]
+
+
+# ---- steps that save nothing of a model
+
+
+def losses(out_dir: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Hook, Small, list[int], Any]:
+    """Records losses alone; the steps at which models were looked at, and a step of training."""
+    hook = Hook(out_dir, save_config=EVERY_STEP)
+    looked: list[int] = []
+    begin = Capture.begin
+    monkeypatch.setattr(
+        Capture, "begin", lambda self, early: (looked.append(hook.step), begin(self, early))
+    )
+    model, loss = Small(), nn.CrossEntropyLoss()
+    hook.register_module(model)
+    hook.register_loss(loss)
+
+    def step(calls: int = 1) -> None:
+        for x, y in batches(1):
+            output = model(x)
+            for _ in range(calls):
+                loss(output, y)
+
+    return hook, model, looked, step
+
+
+def test_models_are_looked_at_now_and_then_if_nothing_of_them_is_saved(
+    out_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook, _, looked, step = losses(out_dir, monkeypatch)
+    for number in range(3 * REST):
+        step(calls=2 if number % 2 else 1)
+    hook.close()
+    assert 2 < len(looked) < 6
+    trial = create_trial(str(out_dir))
+    assert trial.tensor("CrossEntropyLoss_output_0").steps() == list(range(3 * REST))
+    assert trial.tensor("CrossEntropyLoss_output_1").steps() == list(range(1, 3 * REST, 2))
+
+
+def test_a_wish_or_a_model_ends_the_rest(out_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hook, model, looked, step = losses(out_dir, monkeypatch)
+    for _ in range(4):
+        step()
+    assert 3 not in looked
+    hook.register_module(Small())
+    step()
+    assert looked[-1] == 4
+    step()
+    assert looked[-1] == 4
+    hook.get_collection("losses").include("^a_output")
+    step()
+    assert looked[-1] == 6 and len(placed(model)) == 1
+    step()
+    hook.close()
+    assert create_trial(str(out_dir)).tensor("a_output_0").steps() == [6, 7]
+
+
+def test_another_mode_that_saves_the_same_does_not_end_the_rest(
+    out_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook, _, looked, step = losses(out_dir, monkeypatch)
+    for _ in range(3):
+        step()
+    hook.set_mode(modes.EVAL)
+    step()
+    assert looked[-1] < 3
+    hook.close()
+    trial = create_trial(str(out_dir))
+    assert trial.tensor("CrossEntropyLoss_output_0").steps(mode=modes.EVAL) == [0]
 
 
 def test_callbacks_refuse_arguments_that_nobody_passes(out_dir: Path) -> None:

@@ -352,3 +352,15 @@ def test_what_a_reader_sees_is_whole_whenever_the_writer_is_killed(s3: str) -> N
     state = check_run(uri)
     assert state["steps"] >= 30
     assert state["ended"] == 1
+
+
+@pytest.mark.parametrize("layout", ["original", "packed"], indirect=True)
+def test_findings_of_rules_inside_of_the_training_arrive(s3: str, layout: str) -> None:
+    uri = f"s3://{s3}/runs/first"
+    with smdebug.Hook(uri, save_config=EVERY_STEP, rules=["VanishingGradient"]) as hook:
+        for step in range(8):
+            hook.begin_step()
+            vanished = np.full((2, 3), 1e-9 if step >= 3 else 1, np.float32)
+            hook.save_tensor("gradient/a", vanished, "gradients")
+    lines = bytes(_core.Storage.open(uri).read("findings/worker_0.jsonl")).decode().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [3, 4, 5, 6, 7]

@@ -51,6 +51,17 @@ class Capture:
         self.update_seen = True
 
     @property
+    def sites(self) -> dict[str, Site | None]:
+        """Of the modules of this step; emptied when one begins."""
+        return self._sites
+
+    def take_rest(self) -> int:
+        """How many of the next steps with the same collections need no begin()."""
+        if self._selection is None or not self._core.is_step_wanted:
+            return 0
+        return self._selection.take_rest()
+
+    @property
     def is_attached(self) -> bool:
         """Whether end() has something to do."""
         return not self._attachment.is_empty or self.recorder.has_pending

@@ -168,6 +168,7 @@ class Hook(BaseHook):
                     "recorded, its inputs and outputs cannot be. Begin each step with hook.step()."
                 )
             self._capture.add(root)
+            self._capture.roots[0].begins_step.rest(0)
             if OPTIMIZER_STATE in self._core.include_collections:
                 self._watch_state()
             if self.compiled_modules and len(self._capture.roots) == 1 and root.handles:
@@ -333,6 +334,8 @@ class Hook(BaseHook):
             "tracing": torch._C._is_tracing,
             "compiler": torch.compiler,
             "isolate": set_eval_frame,
+            "indices": self._recorder.indices,
+            "sites": self._capture.sites,
         }
         return _core.StepCallback(self._core, module, parts)
 
@@ -406,6 +409,8 @@ class Hook(BaseHook):
         early, self._early = self._early, []
         self._capture.begin(early)
         self._arm()
+        if self._capture.roots and self._capture.roots[0].begins_step.fast:
+            self._capture.roots[0].begins_step.rest(self._capture.take_rest())
 
     # ---- failures and the end
 
