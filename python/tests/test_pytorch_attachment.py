@@ -12,7 +12,7 @@ import pytest
 from smdebug import _core, modes
 from smdebug.pytorch import Hook, SaveConfig, create_trial
 from smdebug.pytorch.capture import Capture
-from smdebug.pytorch.selection import REST
+from smdebug.selection import REST
 from torch import nn
 from torch_training import EVERY_STEP, Small, batches, callbacks_of, saved
 
