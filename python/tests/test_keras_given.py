@@ -115,7 +115,9 @@ def test_the_hook_of_the_process_is_the_one_that_is_asked_for(
     hook.close()
     smd.del_hook()
     file = tmp_path / "hook.json"
-    file.write_text('{"LocalPath": "%s", "HookParameters": {"save_interval": 2}}' % (tmp_path / "j"))
+    file.write_text(
+        '{"LocalPath": "%s", "HookParameters": {"save_interval": 2}}' % (tmp_path / "j")
+    )
     made = smd.get_hook("keras", json_config_path=str(file), create_if_not_exists=True)
     assert type(made).__name__ == "KerasHook" and made.out_dir == str(tmp_path / "j")
     made.close()
