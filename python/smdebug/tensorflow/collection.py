@@ -9,6 +9,23 @@ from smdebug.collection import Collection as PlainCollection
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugTypeError
 
+# (name, patterns, saved without reductions); tensors are told apart by what they are.
+BUILTIN_COLLECTIONS: list[tuple[str, list[str], bool]] = [
+    ("all", [], False),
+    ("default", [], False),
+    ("weights", [], False),
+    ("biases", [], False),
+    ("gradients", [], False),
+    ("losses", [], True),
+    ("metrics", [], True),
+    ("inputs", [], False),
+    ("outputs", [], False),
+    ("layers", [], False),
+    ("sm_metrics", [], True),
+    ("optimizer_variables", [], False),
+]
+DEFAULT_COLLECTIONS = ["metrics", "losses", "sm_metrics"]
+
 
 class Collection(PlainCollection):
     """A named group of tensors with its own patterns, save and reduction configs."""

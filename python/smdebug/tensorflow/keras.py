@@ -12,7 +12,11 @@ from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.guard import Guard
 from smdebug.hook import BaseHook, StepNumber
-from smdebug.tensorflow.collection import CollectionManager
+from smdebug.tensorflow.collection import (
+    BUILTIN_COLLECTIONS,
+    DEFAULT_COLLECTIONS,
+    CollectionManager,
+)
 from smdebug.tensorflow.keras_callback import CallbackMethods, callback_classes
 from smdebug.tensorflow.keras_engine import engine_of
 from smdebug.tensorflow.keras_fit import FitSteps
@@ -30,21 +34,8 @@ Modes = _core.ModeKeys
 class KerasRecorder(BaseHook):
     """Records models of Keras 2 and 3, whatever the backend. `KerasHook` is this and a callback."""
 
-    builtin_collections: ClassVar[list[tuple[str, list[str], bool]]] = [
-        ("all", [], False),
-        ("default", [], False),
-        ("weights", [], False),
-        ("biases", [], False),
-        ("gradients", [], False),
-        ("losses", [], True),
-        ("metrics", [], True),
-        ("inputs", [], False),
-        ("outputs", [], False),
-        ("layers", [], False),
-        ("sm_metrics", [], True),
-        ("optimizer_variables", [], False),
-    ]
-    default_collections: ClassVar[list[str]] = ["metrics", "losses", "sm_metrics"]
+    builtin_collections: ClassVar[list[tuple[str, list[str], bool]]] = BUILTIN_COLLECTIONS
+    default_collections: ClassVar[list[str]] = DEFAULT_COLLECTIONS
     manager_class: ClassVar[type[PlainCollectionManager]] = CollectionManager
 
     def _adopt(self, core: _core.Hook, manager: PlainCollectionManager) -> None:

@@ -18,7 +18,11 @@ from smdebug.exceptions import SMDebugTypeError
 from smdebug.hook import BaseHook, StepNumber
 from smdebug.logger import get_logger
 from smdebug.recorder import BaseRecorder
-from smdebug.tensorflow.collection import CollectionManager
+from smdebug.tensorflow.collection import (
+    BUILTIN_COLLECTIONS,
+    DEFAULT_COLLECTIONS,
+    CollectionManager,
+)
 from smdebug.tensorflow.session_board import Board
 from smdebug.tensorflow.session_notes import Notes
 from smdebug.tensorflow.session_optimizer import tell_gradients
@@ -40,21 +44,8 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
     along with it, and never an operation with side effects that the run would not do anyway.
     """
 
-    builtin_collections: ClassVar[list[tuple[str, list[str], bool]]] = [
-        ("all", [], False),
-        ("default", [], False),
-        ("weights", [], False),
-        ("biases", [], False),
-        ("gradients", [], False),
-        ("losses", [], True),
-        ("metrics", [], True),
-        ("inputs", [], False),
-        ("outputs", [], False),
-        ("layers", [], False),
-        ("sm_metrics", [], True),
-        ("optimizer_variables", [], False),
-    ]
-    default_collections: ClassVar[list[str]] = ["metrics", "losses", "sm_metrics"]
+    builtin_collections: ClassVar[list[tuple[str, list[str], bool]]] = BUILTIN_COLLECTIONS
+    default_collections: ClassVar[list[str]] = DEFAULT_COLLECTIONS
     manager_class: ClassVar[type[PlainCollectionManager]] = CollectionManager
 
     init_step = 0
