@@ -11,7 +11,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-from smdebug import _core
+from smdebug import _core, run_config
 from smdebug.exceptions import SMDebugValueError
 from smdebug.logger import get_logger
 
@@ -44,6 +44,18 @@ def make_hook(
     _apply(hook, options, document.get("FrameworkParameters") or {})
     close_with_process(hook)
     return hook
+
+
+def rename_patterns(hook: Any, patterns: dict[str, list[str]]) -> None:
+    """Puts others in place of the patterns of `smdebug run`, which are for names of modules.
+
+    The command writes them before it knows the framework. Collections that are not named get none:
+    their tensors are known by what they are.
+    """
+    for name, general in run_config.PATTERNS.items():
+        collection = hook.get_collection(name)
+        if collection.include_regex == general:
+            collection.include_regex = patterns.get(name, [])
 
 
 def _apply(hook: Any, options: dict[str, Any], parameters: Any) -> None:

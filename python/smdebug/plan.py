@@ -82,6 +82,8 @@ class Plan:
         self._patterns = [("default", p) for p in self._config["include_regex"]]
         for collection in document.get("CollectionConfigurations") or []:
             given = (collection.get("CollectionParameters") or {}).get("include_regex") or []
+            if given == run_config.PATTERNS.get(collection["CollectionName"]):
+                continue  # nobody has written it
             for pattern in given.split(",") if isinstance(given, str) else given:
                 self._patterns.append((collection["CollectionName"], pattern.strip()))
 

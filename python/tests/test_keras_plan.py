@@ -67,6 +67,22 @@ def test_a_plan_tells_what_fit_would_save(tmp_path: Path, out_dir: Path, legacy:
     assert collections["weights"]["tensors"] == 2
 
 
+def test_collections_hold_what_their_names_say_unless_something_is_chosen(
+    tmp_path: Path, out_dir: Path
+) -> None:
+    plan = plan_of(write(tmp_path, FIT), out_dir, False)
+    found: dict[str, set[str]] = {}
+    for tensor in plan["tensors"]:
+        for collection in tensor["collections"]:
+            found.setdefault(collection, set()).add(tensor["name"])
+    assert found["weights"] == {f"{layer}/weights/{layer}/kernel:0" for layer in ("d1", "d2")}
+    assert found["biases"] == {f"{layer}/weights/{layer}/bias:0" for layer in ("d1", "d2")}
+    assert found["outputs"] == {"d1/outputs", "d2/outputs", "labels", "predictions"}
+    assert len(found["gradients"]) == 4
+    assert found["losses"] == {"loss"}
+    assert plan["unmatched"] == []
+
+
 def test_a_misspelt_pattern_is_told_with_what_is_near(tmp_path: Path, out_dir: Path) -> None:
     plan = plan_of(write(tmp_path, FIT), out_dir, False, "--include", "^d1/weight/d1/kernel")
     (unmatched,) = plan["unmatched"]

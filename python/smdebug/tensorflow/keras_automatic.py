@@ -19,6 +19,8 @@ from smdebug.zcc import Patches, patched
 METHODS = ("fit", "evaluate", "predict")
 # FrameworkParameters of the JSON file: Keras says itself which mode it is in.
 OPTIONS: dict[str, type] = {"auto_mode": bool}
+# What `smdebug run` calls inputs and outputs: those of layers, beside those of the model.
+PATTERNS = {"inputs": [r".+/inputs(_\d+)?$"], "outputs": [r".+/outputs(_\d+)?$"]}
 
 
 class AutomaticRecorder(KerasRecorder):
@@ -68,6 +70,7 @@ class Discovery:
         current = singleton.current_hook()
         if current is None:
             current = automatic.make_hook(_hook_class(callback_classes()), OPTIONS)
+            automatic.rename_patterns(current, PATTERNS)
             current.on_replaced = self._patches.undo
         if not isinstance(current, AutomaticRecorder):
             self._patches.undo()

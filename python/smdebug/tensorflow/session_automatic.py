@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from smdebug import _core, automatic, run_config
+from smdebug import _core, automatic
 from smdebug.tensorflow.session import SessionHook
 from smdebug.tensorflow.session_notes import Notes
 
@@ -53,9 +53,5 @@ def make_hook() -> AutomaticSessionHook:
 
         kind = RehearsalSessionHook
     hook = automatic.make_hook(kind, OPTIONS)
-    # The patterns of `smdebug run` are for names that say what a tensor is. Here objects say it.
-    for name, patterns in run_config.PATTERNS.items():
-        collection = hook.get_collection(name)
-        if collection.include_regex == patterns:
-            collection.include_regex = []
+    automatic.rename_patterns(hook, {})  # objects say what a tensor is
     return hook
