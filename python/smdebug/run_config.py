@@ -22,8 +22,8 @@ MAX_OVERHEAD = 0.01
 _PARAMETERS = r"^(?!gradient/|optimizer/|scalar/|smdebug/)(?!.*_(?:in|out)put_\d+$)"
 PATTERNS = {
     "weights": [_PARAMETERS + "(?!.*bias)"],
-    "inputs": [r"^(?!.*[Ll]oss_input).*_input_\d+$"],
-    "outputs": [r"^(?!.*[Ll]oss_output).*_output_\d+$"],
+    "inputs": [r"^(?!.*[Ll]oss\d*_input).*_input_\d+$"],
+    "outputs": [r"^(?!.*[Ll]oss\d*_output).*_output_\d+$"],
 }
 COLLECTIONS = (
     *("all", "average_shap", "biases", "feature_importance", "full_shap", "gradients"),

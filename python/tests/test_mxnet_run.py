@@ -105,6 +105,9 @@ def test_the_mode_follows_autograd(out_dir: Path) -> None:
 def test_without_options_statistics_and_every_loss_are_recorded(out_dir: Path) -> None:
     trial = recorded(out_dir, PLAIN, "plain", 30)
     assert trial.tensor("softmaxcrossentropyloss0_output_0").steps() == list(range(30))
+    assert set(trial.tensor_names(collection="outputs")) == {
+        n for n in NAMES - LOSS if "output" in n
+    }
     weight = trial.tensor("dense1_weight")
     assert weight.steps()[0] == 0
     assert ("l2", False) in weight.reduction_values(0)
