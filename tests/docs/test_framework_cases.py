@@ -9,6 +9,9 @@ PAGE = (ROOT / "docs/dev/framework-cases.md").read_text(encoding="utf-8")
 CASES = {
     *(f"X-{number}" for number in range(1, 16)),
     *(f"M-{number}" for number in range(1, 13)),
+    *(f"K-{number}" for number in range(1, 27)),
+    *(f"S-{number}" for number in range(1, 5)),
+    "E-1",
     "Z-2",
 }
 
