@@ -190,8 +190,10 @@ def reductions(ours: Trainer, theirs: Trainer, quick: bool, text: Text) -> tuple
 
 def raw(ours: Trainer, theirs: Trainer, quick: bool, text: Text) -> list[Line]:
     """Whole weights and gradients, every tenth step."""
-    rounds = 2 if quick else 4
-    mine, other = compare(ours, theirs, (rounds, rounds), 10, model="transformer", hook="raw")
+    rounds = 2 if quick else 6
+    question = {"model": "transformer", "hook": "raw"}
+    compare(ours, theirs, (2, 2), 10, **question)  # memory for snapshots is made once
+    mine, other = compare(ours, theirs, (rounds, rounds), 10, **question)
     peaks = [
         trainer.ask("peak", model="transformer", hook="raw", count=10) for trainer in (ours, theirs)
     ]
