@@ -5,10 +5,14 @@
 
 #include <algorithm>
 
+#include "smd/base/copy_past_cache.h"
+
 namespace smd {
 namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 62;
+// Who copies so much at once reads it later: the writer, when the training goes on.
+constexpr size_t kPastCacheBytes = size_t{256} << 10;
 
 // Size of the unit whose bytes are swapped: a complex number is two of them.
 size_t swap_unit(DType dtype) {
@@ -108,7 +112,12 @@ void gather(const TensorView& view, int64_t first, std::span<std::byte> out) {
   auto count = static_cast<int64_t>(out.size() / item);
   if (count == 0) return;
   if (view.strides_bytes.empty() || view.shape.empty()) {
-    std::memcpy(out.data(), base + first * static_cast<int64_t>(item), out.size());
+    const std::byte* from = base + first * static_cast<int64_t>(item);
+    if (out.size() >= kPastCacheBytes) {
+      copy_past_cache(out, from);
+    } else {
+      std::memcpy(out.data(), from, out.size());
+    }
   } else {
     const size_t rank = view.shape.size();
     // Coordinates of `first`.
