@@ -4,9 +4,9 @@
 #include <cmath>
 #include <deque>
 #include <map>
-#include <utility>
 
 #include "smd/collection/builtin.h"
+#include "smd/rules/evaluation_means.h"
 #include "smd/rules/metric_pairs.h"
 #include "smd/rules/rule_kind.h"
 
@@ -19,21 +19,8 @@ struct Options {
   int64_t patience = 3;
 };
 
-struct Mean {
-  double sum = 0;
-  int64_t count = 0;
-  void add(double loss) {
-    if (!std::isfinite(loss)) return;
-    sum += loss;
-    ++count;
-  }
-  double value() const { return sum / static_cast<double>(count); }
-};
-
 // One loss of one worker, or a pair of metrics.
 struct Track {
-  Mean train;  // since the evaluation before
-  Mean eval;   // of the one that is open
   double first_train = 0;
   std::deque<double> bests;  // the best evaluation up to each of the last ones
   int64_t checks = 0;
@@ -49,19 +36,10 @@ class GeneralizationGap final : public Rule {
 
   Status observe(const StepView& step, Hits& hits) override {
     const Mode mode = step.info().mode;
-    if (is_eval_open_ && mode != Mode::eval) close_eval(step.run(), hits);
+    if (means_.is_ended_by(mode)) judge(step.run(), means_.close(step.run()), hits);
     rows_.clear();
-    losses_.for_each(step, [&](const TensorRow& row) {
-      rows_.push_back(&row);
-      if (mode != Mode::train && mode != Mode::eval) return;
-      Track& track = tracks_[{row.tensor, row.worker}];
-      (mode == Mode::train ? track.train : track.eval).add(step.number(row, Statistic::mean));
-    });
-    if (mode == Mode::eval && !rows_.empty()) {
-      is_eval_open_ = true;
-      last_eval_ = step.info();
-      last_eval_secs_ = step.wall_secs();
-    }
+    losses_.for_each(step, [&](const TensorRow& row) { rows_.push_back(&row); });
+    means_.add(step, rows_);
     if (mode != Mode::global) return {};
     for (const MetricPair& pair : find_metric_pairs(step, rows_)) {
       if (pair.rises) continue;
@@ -73,9 +51,7 @@ class GeneralizationGap final : public Rule {
   }
 
   Status finish(const RunView& run, Hits& hits) override {
-    if (!is_eval_open_) return {};
-    hits.set_step(last_eval_, last_eval_secs_);
-    close_eval(run, hits);
+    judge(run, means_.finish(run, hits), hits);
     return {};
   }
 
@@ -86,15 +62,11 @@ class GeneralizationGap final : public Rule {
   }
 
  private:
-  using Key = std::pair<uint32_t, uint32_t>;  // tensor, worker
+  using Key = EvaluationMeans::Key;
 
-  void close_eval(const RunView& run, Hits& hits) {
-    is_eval_open_ = false;
-    for (auto& [key, track] : tracks_) {
-      if (track.eval.count == 0) continue;
-      const Mean train = std::exchange(track.train, {});
-      const Mean eval = std::exchange(track.eval, {});
-      if (train.count > 0) judge(run, key, train.value(), eval.value(), hits);
+  void judge(const RunView& run, const std::vector<EvaluationMeans::Means>& found, Hits& hits) {
+    for (const auto& [key, train, eval] : found) {
+      judge(run, key, train.value(), eval.value(), hits);
     }
   }
 
@@ -126,12 +98,10 @@ class GeneralizationGap final : public Rule {
 
   Selection losses_;
   Options options_;
+  EvaluationMeans means_;
   std::map<Key, Track> tracks_;
   std::vector<const TensorRow*> rows_;
-  bool is_eval_open_ = false;
   bool has_judged_ = false;
-  StepInfo last_eval_;
-  double last_eval_secs_ = 0;
 };
 
 constexpr ParameterSpec kParameters[] = {

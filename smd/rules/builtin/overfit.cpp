@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "smd/collection/builtin.h"
+#include "smd/rules/evaluation_means.h"
 #include "smd/rules/metric_pairs.h"
 #include "smd/rules/rule_kind.h"
 
@@ -18,21 +18,6 @@ struct Options {
   double ratio_threshold = 0;
 };
 
-// Of the finite losses only.
-struct Mean {
-  double sum = 0;
-  int64_t count = 0;
-  bool has_any = false;  // or not finite
-
-  void add(double loss) {
-    has_any = true;
-    if (!std::isfinite(loss)) return;
-    sum += loss;
-    ++count;
-  }
-  double value() const { return sum / static_cast<double>(count); }
-};
-
 class Overfit final : public Rule {
  public:
   Overfit(Selection losses, const Options& options)
@@ -43,27 +28,16 @@ class Overfit final : public Rule {
   Status observe(const StepView& step, Hits& hits) override {
     if (step.info().step < options_.start_step) return {};
     const Mode mode = step.info().mode;
-    if (is_eval_open_ && mode != Mode::eval) close_eval(step.run(), hits);
+    if (means_.is_ended_by(mode)) judge(step.run(), means_.close(step.run()), hits);
     rows_.clear();
-    losses_.for_each(step, [&](const TensorRow& row) {
-      rows_.push_back(&row);
-      if (mode != Mode::train && mode != Mode::eval) return;
-      Loss& loss = by_row_[{row.tensor, row.worker}];
-      (mode == Mode::train ? loss.train : loss.eval).add(step.number(row, Statistic::mean));
-    });
-    if (mode == Mode::eval && !rows_.empty()) {
-      is_eval_open_ = true;
-      last_eval_ = step.info();
-      last_eval_secs_ = step.wall_secs();
-    }
+    losses_.for_each(step, [&](const TensorRow& row) { rows_.push_back(&row); });
+    means_.add(step, rows_);
     if (mode == Mode::global) judge_pairs(step, hits);
     return {};
   }
 
   Status finish(const RunView& run, Hits& hits) override {
-    if (!is_eval_open_) return {};
-    hits.set_step(last_eval_, last_eval_secs_);
-    close_eval(run, hits);
+    judge(run, means_.finish(run, hits), hits);
     return {};
   }
 
@@ -74,34 +48,15 @@ class Overfit final : public Rule {
   }
 
  private:
-  using Key = std::pair<uint32_t, uint32_t>;  // tensor, worker
-  struct Loss {
-    Mean train;  // since the evaluation before
-    Mean eval;   // of the one that is open
-    int64_t counter = 0;
-  };
-
-  void close_eval(const RunView& run, Hits& hits) {
-    is_eval_open_ = false;
-    std::vector<Key> keys;
-    for (const auto& [key, loss] : by_row_) {
-      if (loss.eval.has_any) keys.push_back(key);
-    }
-    std::ranges::sort(keys, {}, [&](const Key& key) {
-      return std::pair<std::string_view, std::string_view>(run.tensor(key.first),
-                                                           run.worker(key.second));
-    });
-    for (const Key& key : keys) {
-      Loss& loss = by_row_[key];
-      const Mean train = std::exchange(loss.train, {});
-      const Mean eval = std::exchange(loss.eval, {});
-      if (train.count == 0 || eval.count == 0) continue;
-      const double ratio = count(train.value(), eval.value(), false, loss.counter);
-      if (loss.counter < options_.patience) continue;
+  void judge(const RunView& run, const std::vector<EvaluationMeans::Means>& found, Hits& hits) {
+    for (const auto& [key, train, eval] : found) {
+      int64_t& counter = counters_[key];
+      const double ratio = count(train.value(), eval.value(), false, counter);
+      if (counter < options_.patience) continue;
       say(run.tensor(key.first), train.value(), eval.value(), ratio, hits);
       Violation* hit =
           hits.add(run, key.first, key.second, "ratio", ratio, Op::above, options_.ratio_threshold);
-      describe(hit, train.value(), eval.value(), loss.counter);
+      describe(hit, train.value(), eval.value(), counter);
       if (hit != nullptr) {
         hit->with("train_count", Json(train.count)).with("validation_count", Json(eval.count));
       }
@@ -114,7 +69,7 @@ class Overfit final : public Rule {
       const double train = step.number(*pair.train, Statistic::mean);
       const double validation = step.number(*pair.validation, Statistic::mean);
       if (!std::isfinite(train) || !std::isfinite(validation)) continue;
-      int64_t& counter = by_row_[{pair.validation->tensor, pair.validation->worker}].counter;
+      int64_t& counter = counters_[{pair.validation->tensor, pair.validation->worker}];
       const double ratio = count(train, validation, pair.rises, counter);
       if (counter < options_.patience) continue;
       say(step.tensor(*pair.validation), train, validation, ratio, hits);
@@ -155,11 +110,9 @@ class Overfit final : public Rule {
 
   Selection losses_;
   Options options_;
-  std::map<Key, Loss> by_row_;
+  EvaluationMeans means_;
+  std::map<EvaluationMeans::Key, int64_t> counters_;
   std::vector<const TensorRow*> rows_;
-  bool is_eval_open_ = false;
-  StepInfo last_eval_;
-  double last_eval_secs_ = 0;
   uint64_t comparisons_ = 0;
 };
 
