@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +11,7 @@ import mxnet as mx
 import pytest
 from markdown_examples import check_examples
 from mxnet_training import images, lenet, parameters_of, run, train
+from script_runs import Scripts
 from smdebug import modes, zcc
 from smdebug.hook import BaseHook
 from smdebug.mxnet import Collection, Hook
@@ -34,44 +31,8 @@ NAMES = {
     *OUTSIDE,
     *LOSS,
 }
-Done = subprocess.CompletedProcess[str]
-
-
-def start(*words: object, **variables: str) -> Done:
-    """Runs Python with these words."""
-    kept = {k: v for k, v in os.environ.items() if k != "SMDEBUG_LOG_LEVEL"}
-    environment = {
-        **kept,
-        "PYTHONPATH": str(ROOT / "python"),
-        "PYTHONWARNINGS": "ignore",
-        "OMP_NUM_THREADS": "1",
-        "SMDEBUG_STRICT": "1",
-        **variables,
-    }
-    return subprocess.run(
-        [sys.executable, *map(str, words)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-@functools.cache
-def unrecorded(*words: object) -> Done:
-    """What a script does without recording."""
-    return start(*words)
-
-
-def recorded(out: Path, *words: object, code: int = 0) -> Any:
-    """The run of a script, which printed the same and learnt the same as without recording."""
-    script = words[[str(word).endswith(".py") for word in words].index(True) :]
-    plain = unrecorded(*script)
-    done = start("-m", "smdebug.run", "--out", out, *words)
-    assert done.returncode == plain.returncode == code, done.stderr
-    assert done.stdout == plain.stdout
-    return create_trial(str(out))
+scripts = Scripts(OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
+start, unrecorded, recorded = scripts.start, scripts.unrecorded, scripts.recorded
 
 
 def test_model_and_loss_of_a_script_are_found(out_dir: Path) -> None:

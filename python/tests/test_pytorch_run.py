@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from script_runs import Scripts
 from smdebug import modes
 from smdebug.trial import create_trial
 
@@ -25,37 +24,8 @@ SEQUENTIAL_NAMES = {
     *(f"gradient/{name}" for name in SEQUENTIAL),
     *(f"{m}_{kind}_0" for m in ("0", "1", "2", "Sequential") for kind in ("input", "output")),
 }
-Done = subprocess.CompletedProcess[str]
-
-
-def start(*words: object, **variables: str) -> Done:
-    """Runs Python with these words."""
-    kept = {k: v for k, v in os.environ.items() if k != "SMDEBUG_LOG_LEVEL"}
-    environment = {**kept, "PYTHONPATH": str(ROOT / "python"), "SMDEBUG_STRICT": "1", **variables}
-    return subprocess.run(
-        [sys.executable, *map(str, words)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-@functools.cache
-def unrecorded(*words: object) -> Done:
-    """What a script does without recording."""
-    return start(*words)
-
-
-def recorded(out: Path, *words: object) -> Any:
-    """The run of a script, which printed the same and learnt the same as without recording."""
-    script = words[[str(word).endswith(".py") for word in words].index(True) :]
-    plain = unrecorded(*script)
-    done = start("-m", "smdebug.run", "--out", out, *words)
-    assert done.returncode == plain.returncode == 0, done.stderr
-    assert done.stdout == plain.stdout
-    return create_trial(str(out))
+scripts = Scripts()
+start, unrecorded, recorded = scripts.start, scripts.unrecorded, scripts.recorded
 
 
 @pytest.mark.parametrize(

@@ -2,49 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
+from script_runs import Scripts
 from smdebug.trial import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).resolve().parent / "session_scripts"
 LOSS = "mean_squared_error/value:0"
-Done = subprocess.CompletedProcess[str]
-
-
-def start(*words: object, **variables: str) -> Done:
-    """Runs Python with these words."""
-    strict = {"PYTHONPATH": str(ROOT / "python"), "SMDEBUG_STRICT": "1"}
-    return subprocess.run(
-        [sys.executable, *map(str, words)],
-        env={**os.environ, **strict, "TF_CPP_MIN_LOG_LEVEL": "3", **variables},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-
-@functools.cache
-def unrecorded(*words: object) -> Done:
-    """What a script does without recording."""
-    return start(*words)
-
-
-def recorded(out: Path, *words: object) -> Any:
-    """The run of a script, which printed the same as without recording."""
-    script = words[[str(word).endswith(".py") for word in words].index(True) :]
-    plain = unrecorded(*script)
-    done = start("-m", "smdebug.run", "--out", out, *words)
-    assert done.returncode == plain.returncode == 0, done.stderr
-    assert done.stdout == plain.stdout
-    return create_trial(str(out))
+scripts = Scripts(TF_CPP_MIN_LOG_LEVEL="3")
+start, unrecorded, recorded = scripts.start, scripts.unrecorded, scripts.recorded
 
 
 def test_a_script_is_recorded_without_a_change(out_dir: Path) -> None:
