@@ -7,14 +7,16 @@ export CCACHE_DIR ?= $(HOME)/.cache/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help setup build demo test check bench bench-faults lint format tidy clean test-gpu bench-gpu
+.PHONY: help setup build demo test check bench bench-faults soak wheel lint format tidy clean test-gpu bench-gpu
 
 help:
-	@echo "make demo    record a PyTorch script with a planted fault and show the sick layer"
-	@echo "make test    all tests: C++, Python, interop, faults, hostile files, fuzzing, sanitizers, wheel, docs"
+	@echo "make demo    record a PyTorch script with a planted fault, show the sick layer, and how to open its page"
+	@echo "make test    all tests: C++, Python, the page, interop, faults, hostile files, fuzzing, sanitizers, wheel, docs"
 	@echo "make check   the quick inner loop: C++ and Python tests, lint"
-	@echo "make bench   our speed beside the original's and NumPy's, in one run"
+	@echo "make bench   our speed beside the original's, NumPy's and TensorBoard's, in one run"
 	@echo "make bench-faults  how well faults of trainings are found, beside simple baselines"
+	@echo "make soak    ten minutes of recording, reading and killing at random"
+	@echo "make wheel   wheels that need nothing of the machine, tested in bare environments, into dist"
 	@echo "make lint    formatting, types, layers;  make format  mends formatting"
 	@echo "make clean   remove build results (keeps .venvs)"
 
@@ -24,13 +26,21 @@ setup:
 	@tools/venv.sh dev
 
 build: setup
+	@tools/page.sh
 	@cmake --preset dev > build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 	@cmake --build --preset dev
 
-demo: build
-	@tools/venv.sh torch
-	@PYTHONPATH=python .venvs/torch/bin/python examples/demo/run.py $(ARGS)
+# No tests are built, and no browser is installed.
+demo:
+	@tools/setup.sh build
+	@tools/venv.sh dev
+	@tools/page.sh
+	@echo "demo: building the program and the extension; the first time takes minutes"
+	@tools/build.sh dev smdebug core_stub
+	@python=.venvs/torch/bin/python; \
+	tools/venv.sh torch && $$python -c "import torch" || { echo "demo: PyTorch cannot be used here; going on without it."; python=$(PYTHON); }; \
+	PYTHONPATH=python $$python examples/demo/run.py $(ARGS)
 
 test: setup
 	@python3 tools/run_suites.py $(ARGS)
@@ -48,12 +58,23 @@ bench: build
 	@tools/venv.sh mxnet
 	@tools/venv.sh original_mxnet
 	@tools/venv.sh tf
+	@tools/venv.sh tensorboard
 	@cmake --preset bench > /dev/null && cmake --build --preset bench
 	@PYTHONPATH=python $(PYTHON) bench/run.py $(ARGS)
 
 # NumPy reads the number of its threads when it is loaded.
 bench-faults: build
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONPATH=python:bench $(PYTHON) -m faults.run $(ARGS)
+
+soak: build
+	@tools/venv.sh moto
+	@tools/node.sh tests/browser true
+	@$(PYTHON) tests/soak/run.py --browser $(ARGS)
+
+wheel: setup
+	@tools/page.sh
+	@tools/wheel.sh $(ARGS)
+
 # On a machine with a CUDA device, in a Python that has PyTorch, pytest and this package.
 test-gpu:
 	@SMDEBUG_STRICT=1 python3 -m pytest -q tests/gpu
@@ -71,5 +92,5 @@ tidy: setup
 	@cmake --preset tidy > /dev/null && cmake --build --preset tidy
 
 clean:
-	@rm -rf build dist python/smdebug/_core*.so python/smdebug/_core.pyi
-	@echo "removed build, dist and the built extension"
+	@rm -rf build dist viewer/dist python/smdebug/_core*.so python/smdebug/_core.pyi
+	@echo "removed build, dist, the built page and the built extension"

@@ -1,113 +1,287 @@
-"""What a step costs on a CUDA device with the hook, beside the same step without one.
+"""What recording costs on a CUDA device, beside the ways that need nothing but PyTorch.
 
-    make bench-gpu        needs PyTorch with CUDA in the Python that runs it
+    make bench-gpu                  needs PyTorch with CUDA in the Python that runs it
+    python3 bench/gpu.py --rounds 1
 
-Six reductions of all weights, gradients and module outputs at every step; the loss alone; nothing.
+A model of the size of GPT-2 small (124 M parameters), 16 x 1024 tokens, bfloat16 autocast, fused
+AdamW. Ways take turns, so that a device that grows hot does not favour one of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from smdebug.pytorch import Hook, ReductionConfig, SaveConfig
 from torch import nn
 
-STEPS = 30
-ROUNDS = 5
+WIDTH, LAYERS, HEADS, LENGTH, BATCH, WORDS = 768, 12, 12, 1024, 16, 50304
+TEN = ReductionConfig(
+    reductions=["min", "max", "mean", "std", "sum"],
+    abs_reductions=["min", "max", "mean"],
+    norms=["l1", "l2"],
+)
 
 
-class Block(nn.Module):
-    """One layer of a transformer."""
+class Attention(nn.Module):
+    """Causal attention of a block."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.norm1 = nn.LayerNorm(width)
-        self.attention = nn.Linear(width, 3 * width)
-        self.out = nn.Linear(width, width)
-        self.norm2 = nn.LayerNorm(width)
-        self.up = nn.Linear(width, 4 * width)
-        self.down = nn.Linear(4 * width, width)
+        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         q, k, v = (
-            part.unflatten(-1, (16, -1)).transpose(1, 2)
-            for part in self.attention(self.norm1(x)).chunk(3, -1)
+            part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1)
         )
         mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).flatten(2))
-        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+        return self.out(mixed.transpose(1, 2).flatten(2))
 
 
-def step_secs(make_hook: Callable[[str], Hook] | None) -> float:
-    """The median seconds of a step, the device's work included."""
-    torch.manual_seed(0)
-    width, length, batch = 1024, 512, 24
-    net = nn.Sequential(*(Block(width) for _ in range(12)), nn.Linear(width, 256)).cuda().bfloat16()
-    optimizer = torch.optim.AdamW(net.parameters(), 1e-4, fused=True)
-    x = torch.randn(batch, length, width, device="cuda", dtype=torch.bfloat16)
-    y = torch.randint(0, 256, (batch, length), device="cuda")
-    with tempfile.TemporaryDirectory() as folder:
-        hook = make_hook(f"{folder}/run") if make_hook else None
-        if hook:
-            hook.register_module(net)
-        loss_of = nn.CrossEntropyLoss()
-        if hook:
-            hook.register_loss(loss_of)
-        times = []
-        for _ in range(STEPS):
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            # Two steps, so that the second may be queued while the first runs.
-            for _ in range(2):
-                optimizer.zero_grad()
-                loss = loss_of(net(x).flatten(0, 1), y.flatten())
-                loss.backward()
-                optimizer.step()
-            torch.cuda.synchronize()
-            times.append((time.perf_counter() - start) / 2)
-        if hook:
+class Block(nn.Module):
+    """One layer of the transformer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1 = nn.LayerNorm(WIDTH)
+        self.attention = Attention()
+        self.norm2 = nn.LayerNorm(WIDTH)
+        self.up = nn.Linear(WIDTH, 4 * WIDTH)
+        self.act = nn.GELU(approximate="tanh")
+        self.down = nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.norm1(x))
+        return x + self.down(self.act(self.up(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    """The model; its embedding is also its head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(WORDS, WIDTH)
+        self.places = nn.Embedding(LENGTH, WIDTH)
+        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.norm = nn.LayerNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, WORDS, bias=False)
+        self.head.weight = self.words.weight
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        x = self.words(tokens) + self.places(torch.arange(LENGTH, device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+class Training:
+    """A model that can make steps, and whatever is done beside them."""
+
+    def __init__(self, compiled: bool) -> None:
+        torch.manual_seed(0)
+        self.net = Gpt().cuda()
+        self.model = torch.compile(self.net) if compiled else self.net
+        self.optimizer = torch.optim.AdamW(self.net.parameters(), 1e-4, fused=True)
+        self.tokens = torch.randint(0, WORDS, (BATCH, LENGTH), device="cuda")
+        self.before: Callable[[], None] = lambda: None  # the weights of a step
+        self.after: Callable[[], None] = lambda: None  # its gradients
+
+    def step(self) -> None:
+        """One step."""
+        self.optimizer.zero_grad()
+        self.before()
+        with torch.autocast("cuda", torch.bfloat16):
+            logits = self.model(self.tokens)
+            loss = nn.functional.cross_entropy(logits.flatten(0, 1), self.tokens.flatten())
+        loss.backward()
+        self.after()
+        self.optimizer.step()
+
+    def secs(self, steps: int) -> float:
+        """Seconds of a step, with the device's work."""
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(steps):
+            self.step()
+        torch.cuda.synchronize()
+        return (time.perf_counter() - start) / steps
+
+
+@dataclass
+class Way:
+    """One row of the table: `begin` makes it ready and gives back what ends it."""
+
+    name: str
+    begin: Callable[[Training, str], Callable[[], None]]
+    steps: int = 20
+    compiled: bool = True  # makes sense for a compiled model
+    warm: int = 4
+
+
+def with_hook(**options: Any) -> Callable[[Training, str], Callable[[], None]]:
+    """Records with a hook."""
+
+    def begin(training: Training, folder: str) -> Callable[[], None]:
+        hook = Hook(folder, layout="packed", **options)
+        hook.register_module(training.model)
+
+        def end() -> None:
             hook.close()
-    return statistics.median(times[5:])
+
+        return end
+
+    return begin
+
+
+def six(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Six values, one operation each, as hooks of old do it."""
+    return [
+        value
+        for x in tensors
+        for value in (x.min(), x.max(), x.mean(), x.std(), x.norm(1), x.norm(2))
+    ]
+
+
+def stock(
+    take: Callable[[list[torch.Tensor]], object],
+) -> Callable[[Training, str], Callable[[], None]]:
+    """Weights and gradients by PyTorch's own operations."""
+
+    def begin(training: Training, folder: str) -> Callable[[], None]:
+        parameters = list(training.net.parameters())
+
+        def weights() -> None:
+            with torch.no_grad():
+                take([p.detach() for p in parameters])
+
+        def gradients() -> None:
+            with torch.no_grad():
+                take([p.grad for p in parameters if p.grad is not None])
+
+        training.before, training.after = weights, gradients
+
+        def end() -> None:
+            training.before = training.after = lambda: None
+
+        return end
+
+    return begin
+
+
+def three_norms(tensors: list[torch.Tensor]) -> object:
+    """What PyTorch has in one launch for a list."""
+    return [torch._foreach_norm(tensors, order) for order in (1, 2, float("inf"))]
+
+
+def outputs(training: Training, folder: str) -> Callable[[], None]:
+    """Four values of the output of every module, by PyTorch's own operations."""
+
+    def look(module: nn.Module, args: Any, output: Any) -> None:
+        if isinstance(output, torch.Tensor):
+            with torch.no_grad():
+                output.min(), output.max(), output.float().mean(), output.float().std()
+
+    handles = [module.register_forward_hook(look) for module in training.net.modules()]
+
+    def end() -> None:
+        for handle in handles:
+            handle.remove()
+
+    return end
+
+
+def ways() -> list[Way]:
+    """The rows."""
+    every = SaveConfig(save_interval=1)
+    kinds = ["weights", "biases", "gradients"]
+    return [
+        Way("no hook", lambda training, folder: lambda: None),
+        Way("hook, idle", with_hook(save_config=SaveConfig(save_interval=10**9))),
+        Way(
+            "hook, ten statistics of weights and gradients, every step",
+            with_hook(save_config=every, include_collections=kinds, reduction_config=TEN),
+        ),
+        Way(
+            "hook, the same and of all module inputs and outputs",
+            with_hook(save_config=every, include_regex=[".*"], reduction_config=TEN),
+            compiled=False,
+        ),
+        Way(
+            "hook, ten statistics of weights, gradients and module outputs",
+            with_hook(
+                save_config=every,
+                include_regex=["^(?!.*_input_).*$"],
+                reduction_config=TEN,
+            ),
+            compiled=False,
+        ),
+        Way(
+            "hook, raw weights and gradients, every 10th step",
+            with_hook(save_config=SaveConfig(save_interval=10), include_collections=kinds),
+            steps=30,
+            warm=21,
+        ),
+        Way(
+            "hook, raw weights and gradients, every 30th step",
+            with_hook(save_config=SaveConfig(save_interval=30), include_collections=kinds),
+            steps=60,
+            warm=31,
+        ),
+        Way(
+            "stock: six values, each waited for",
+            stock(lambda tensors: [value.item() for value in six(tensors)]),
+            steps=8,
+        ),
+        Way("stock: six values, nobody waits", stock(six), steps=8),
+        Way("stock: three norms of lists", stock(three_norms)),
+        Way("stock: four values of module outputs", outputs, steps=8, compiled=False),
+        Way("stock: raw by cpu()", stock(lambda tensors: [x.cpu() for x in tensors]), 2, warm=1),
+    ]
+
+
+def measure(compiled: bool, rounds: int, only: str, place: str | None) -> None:
+    """Prints the table of a model."""
+    training = Training(compiled)
+    rows = [
+        way
+        for way in ways()
+        if (way.compiled or not compiled) and (only in way.name or way.name == "no hook")
+    ]
+    found: dict[str, list[float]] = {way.name: [] for way in rows}
+    training.secs(6)
+    for _ in range(rounds):
+        for way in rows:
+            with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
+                end = way.begin(training, f"{folder}/run")
+                training.secs(way.warm)
+                found[way.name].append(training.secs(way.steps))
+                end()
+    base = statistics.median(found["no hook"])
+    print(f"\n{'compiled' if compiled else 'eager'}, median of {rounds} rounds")
+    for name, secs in found.items():
+        middle = statistics.median(secs)
+        print(f"{name:64} {middle * 1e3:8.2f} ms  {(middle / base - 1) * 100:+8.2f} %", flush=True)
 
 
 def main() -> None:
-    """Prints the table."""
-
-    def reductions(out_dir: str) -> Hook:
-        return Hook(
-            out_dir,
-            layout="packed",
-            save_config=SaveConfig(save_interval=1),
-            include_regex=[".*"],
-            reduction_config=ReductionConfig(
-                reductions=["min", "max", "mean", "std"], norms=["l1", "l2"]
-            ),
-        )
-
-    def loss(out_dir: str) -> Hook:
-        return Hook(
-            out_dir,
-            layout="packed",
-            save_config=SaveConfig(save_interval=1),
-            include_collections=["losses"],
-        )
-
-    def idle(out_dir: str) -> Hook:
-        return Hook(out_dir, layout="packed", save_config=SaveConfig(save_interval=100_000))
-
-    rows = {"no hook": None, "idle": idle, "loss": loss, "six reductions of all": reductions}
-    found: dict[str, list[float]] = {name: [] for name in rows}
-    for _ in range(ROUNDS):
-        for name, make_hook in rows.items():
-            found[name].append(step_secs(make_hook))
-    base = min(found["no hook"])
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="rows with this in their name, and no hook")
+    parser.add_argument("--folder", help="where runs are written; a folder for temporary files")
+    parser.add_argument("--model", choices=["eager", "compiled", "both"], default="both")
+    args = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
-    for name, secs in found.items():
-        print(f"{name:24} {min(secs) * 1e3:8.2f} ms  {(min(secs) / base - 1) * 100:+6.2f} %")
+    for compiled in (False, True):
+        if args.model == "both" or args.model == ("compiled" if compiled else "eager"):
+            measure(compiled, args.rounds, args.only, args.folder)
 
 
 if __name__ == "__main__":

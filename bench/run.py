@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import boosting_rows
@@ -25,6 +25,7 @@ import gluon_rows
 import keras_rows
 import numpy as np
 import packed_rows
+import page_rows
 import reading_rows
 import smdebug
 import training_rows
@@ -32,6 +33,7 @@ import training_rows
 ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
 REPEATS = 5
+MARKS = ("<!-- make bench -->", "<!-- end of make bench -->")
 
 Scenario = Callable[[Path], float]
 
@@ -423,24 +425,28 @@ def keras_training(base: Path, quick: bool) -> list[Row]:
     return [Row(*line) for line in keras_rows.lines(base, quick, duration)]
 
 
+def page(base: Path, quick: bool) -> list[Row]:
+    """Rows about the page and its server."""
+    return [Row(*line) for line in page_rows.lines(base, quick, duration)]
+
+
 PARTS = {
-    "recording": recording,
-    "reading": reading,
-    "packed": packed,
-    "tensorboard": histogram_rows,
-    "torch": training,
-    "xgboost": boosting,
-    "mxnet": gluon,
-    "keras": keras_training,
+    "recording": ("Recording", recording),
+    "reading": ("Reading", reading),
+    "packed": ("The packed layout", packed),
+    "tensorboard": ("Histograms for TensorBoard", histogram_rows),
+    "torch": ("Training with PyTorch", training),
+    "xgboost": ("Boosting with XGBoost", boosting),
+    "mxnet": ("Training with MXNet", gluon),
+    "keras": ("Training with Keras", keras_training),
+    "page": ("The page", page),
 }
+HEAD = Row("scenario", "ours", "original", "ratio", "aim")
 
 
 def show(rows: list[Row]) -> None:
     """The table, in plain text."""
-    head = Row("scenario", "ours", "original", "ratio", "aim")
-    columns = list(
-        zip(*[(r.what, r.ours, r.theirs, r.ratio, r.aim) for r in [head, *rows]], strict=True)
-    )
+    columns = list(zip(*[astuple(row) for row in [HEAD, *rows]], strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     for index, row in enumerate(zip(*columns, strict=True)):
         print(
@@ -448,6 +454,38 @@ def show(rows: list[Row]) -> None:
         )
         if index == 0:
             print("  ".join("-" * width for width in widths))
+    print(flush=True)
+
+
+def machine() -> str:
+    """The kind of this machine, in words."""
+    model = next(
+        line.partition(":")[2].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    )
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} processors ({model}), {memory:.0f} GiB of memory"
+
+
+def markdown(tables: dict[str, list[Row]]) -> str:
+    """The tables of the parts by their titles, with date and machine."""
+    lines = [f"Measured on {time.strftime('%-d %B %Y')}, {machine()}.", ""]
+    for title, rows in tables.items():
+        lines += [f"### {title}", ""]
+        lines += ["| " + " | ".join(astuple(HEAD)) + " |", "|---" * len(astuple(HEAD)) + "|"]
+        lines += ["| " + " | ".join(astuple(row)) + " |" for row in rows]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def replace_tables(path: Path, text: str) -> None:
+    """Puts the text between the marks in a page."""
+    before, begin, rest = path.read_text().partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not begin or not end:
+        raise SystemExit(f"bench: the marks {' and '.join(MARKS)} are not in {path}.")
+    path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
 
 
 def main() -> int:
@@ -455,16 +493,26 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="smaller sizes; ratios mean less")
     parser.add_argument("--only", choices=sorted(PARTS), help="one part of the table")
     parser.add_argument("--dir", help="where to write (default: a temporary directory)")
+    parser.add_argument(
+        "--into", type=Path, help=f"also put the tables between {' and '.join(MARKS)} of a page"
+    )
     options = parser.parse_args()
     print(
         "The original runs with protobuf in pure Python; its small writes could be 2 to 4 times faster."
     )
     base = Path(tempfile.mkdtemp(prefix="smdebug-bench.", dir=options.dir))
+    tables: dict[str, list[Row]] = {}
     try:
-        parts = [PARTS[options.only]] if options.only else PARTS.values()
-        show([row for part in parts for row in part(base, options.quick)])
+        for name, (title, part) in PARTS.items():
+            if options.only not in (None, name):
+                continue
+            print(f"--- {title}", flush=True)
+            tables[title] = part(base, options.quick)
+            show(tables[title])
     finally:
         shutil.rmtree(base, ignore_errors=True)
+    if options.into:
+        replace_tables(options.into, markdown(tables))
     return 0
 
 

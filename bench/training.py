@@ -93,6 +93,7 @@ class Chain(nn.Module):
 
 MODELS: dict[str, Callable[[], Training]] = {
     "transformer": lambda: Training(Transformer(12, 256), batch=8),
+    "short": lambda: Training(Transformer(12, 256), batch=1),
     "thin": lambda: Training(Transformer(12, 8), batch=1),
     "chain4": lambda: Training(Chain(4, 4)),
     "chain100": lambda: Training(Chain(100, 4)),

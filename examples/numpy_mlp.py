@@ -1,6 +1,6 @@
 """Trains a small network in plain NumPy and records it with smdebug.
 
-    python examples/numpy_mlp.py [--out DIR] [--steps N]
+    python examples/numpy_mlp.py [--out DIR] [--steps N] [--pause SECS]
 
 Residual blocks classify points on two rings. One block has a planted fault: after a third of the run
 its bias takes one bad step, and its units never fire again. The other blocks make up for it and the
@@ -10,6 +10,7 @@ loss goes on falling, so the loss curve hides the fault. The recorded gradients 
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +113,7 @@ def record(hook: smdebug.Hook, layers: list[Layer], loss: float) -> None:
         hook.save_tensor(f"activation/{layer.name}", layer.outputs, "activations")
 
 
-def train(out_dir: str | Path, steps: int) -> float:
+def train(out_dir: str | Path, steps: int, pause: float = 0) -> float:
     """Runs the loop, records it below `out_dir`, and gives the last loss."""
     rng = np.random.default_rng(7)
     layers = make_layers(rng)
@@ -132,6 +133,7 @@ def train(out_dir: str | Path, steps: int) -> float:
             record(hook, layers, loss)
             for layer in layers:
                 layer.update()
+            time.sleep(pause)
     return loss
 
 
@@ -139,9 +141,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", default="runs/numpy_mlp", help="directory of the recorded run")
     parser.add_argument("--steps", type=int, default=60, help="steps to train")
+    parser.add_argument("--pause", type=float, default=0, help="seconds to wait after each step")
     arguments = parser.parse_args()
-    loss = train(arguments.out, arguments.steps)
-    print(f"last loss {loss:.3f}, recorded in {arguments.out}")
+    loss = train(arguments.out, arguments.steps, arguments.pause)
+    print(f"Trained {arguments.steps} steps; the loss is {loss:.3f} and looks fine.")
 
 
 if __name__ == "__main__":

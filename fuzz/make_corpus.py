@@ -46,6 +46,15 @@ COLLECTIONS = [
     '{"collections": {"": {}}, "_meta": null}',
     '{"collections": {"a": {"save_config": {"save_interval": 2}}}, "_meta": {"num_workers": 0}}',
 ]
+REQUESTS = [
+    "tensor=net.0%2Fweight&tensor=%C3%A9+x&mode=TRAIN&points=4000",
+    "points=-1&mode=GLOBAL&%zz",
+    "0,:,-1:2:3,::4",
+    "-9223372036854775808:99999999999999999999",
+    "GET /api/runs/a%20b/values?slice=0 HTTP/1.1\r\nHost: localhost\r\nRange: bytes=0-1\r\n\r\n",
+    "POST /api HTTP/1.1\nContent-Length: 5\nTransfer-Encoding: chunked\n\nabcde",
+    "GET http://x/api?token=1 HTTP/1.0\r\nCookie: smdebug_token=1; a=b\r\n\r\n",
+]
 S3 = [
     '<?xml version="1.0"?><ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
     "<EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>x="
@@ -124,6 +133,7 @@ def main() -> None:
     write("collections", texts("collections/collections/*/*") + [t.encode() for t in COLLECTIONS])
     write("config", [t.encode() for t in CONFIGS])
     write("s3", [t.encode() for t in S3])
+    write("request", [t.encode() for t in REQUESTS])
     write("pattern", [f"{pattern}\n{name}".encode() for pattern, name in PATTERNS])
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for a while: fuzz/run.sh [SECONDS=30] [TARGET...]
 #
-# Builds the preset `fuzz` when needed. New inputs gather in build/fuzz/corpus, inputs that break
+# Builds the preset `asan` when needed. New inputs gather in build/fuzz/corpus, inputs that break
 # something in build/fuzz/crashes. The seed is fixed, so that a fresh machine repeats what another
 # one saw; SEED=N asks for another. Exit status 1 if any target failed.
 set -euo pipefail
@@ -11,8 +11,7 @@ seconds=${1:-30}
 shift || true
 build=build/fuzz
 
-[ -f $build/build.ninja ] || cmake --preset fuzz > /dev/null
-cmake --build $build -j2 > $build/build.log || { cat $build/build.log; exit 1; }
+tools/build.sh asan
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
@@ -24,7 +23,7 @@ fuzz() {
   local target=$1 status=0
   local grown=$build/corpus/$target seeds=fuzz/corpus/$target log=$build/$target.log
   mkdir -p "$grown"
-  "$build/fuzz/${target}_fuzz" "$grown" "$seeds" -seed="${SEED:-1}" -max_total_time="$seconds" \
+  "build/asan/fuzz/${target}_fuzz" "$grown" "$seeds" -seed="${SEED:-1}" -max_total_time="$seconds" \
     -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -max_len=65536 -print_final_stats=1 \
     -artifact_prefix="$build/crashes/$target-" > "$log" 2>&1 || status=$?
   local executions coverage

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds and runs the C++ tests under the sanitizers: tests/sanitize.sh
 #
-# asan (with ubsan): all modules and the fault-injection programs. tsan: the modules with threads.
+# asan (with ubsan): all modules but the programs, and the fault-injection programs. tsan: the modules with threads.
 # Exit status 1 if anything failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-threaded='base|storage|packed|writer|hook|trial|watch'
+threaded='base|storage|packed|writer|hook|trial|watch|server'
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp halt_on_error=0 exitcode=66"
 
@@ -21,15 +21,6 @@ count() {
   fi
 }
 
-# build PRESET [TARGET ...]
-build() {
-  local preset=$1
-  shift
-  [ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" > /dev/null || return 1
-  cmake --build "build/$preset" -j2 ${1:+--target "$@"} > "build/$preset/build.log" ||
-    { tail -40 "build/$preset/build.log"; return 1; }
-}
-
 # The executables build/<preset>/<module>_test, one process each.
 run() {
   local preset=$1 pattern=$2 test
@@ -39,12 +30,12 @@ run() {
   done
 }
 
-count "build asan" build asan
+count "build asan" tools/build.sh asan
 run asan '.*'
 count "kills under asan" python3 tests/fault/kill_test.py --build build/asan --kills 20 --any-share
 count "signals under asan" python3 tests/fault/signal_test.py --build build/asan
 
-count "build tsan" build tsan {base,storage,writer,hook,trial,watch}_test smd_fault_recorder smd_fault_checker
+count "build tsan" tools/build.sh tsan
 run tsan "$threaded"
 count "signals under tsan" python3 tests/fault/signal_test.py --build build/tsan
 

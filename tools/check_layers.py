@@ -33,6 +33,9 @@ MODULES: dict[str, Module] = {
         ("base",), "files of a run behind one interface; one backend per scheme; spool"
     ),
     "reduce": Module(("tensor",), "statistics of a tensor in one pass; one file per kind"),
+    "gpu": Module(
+        ("reduce",), "statistics of tensors on a device: kernels, their compilation and launch"
+    ),
     "format": Module(("types", "tensor"), "records, index and file names: bytes, no files"),
     "config": Module(("types", "reduce"), "save, reduction and hook configuration; environment"),
     "collection": Module(("config",), "named groups of tensors and the matching of names"),
@@ -51,8 +54,9 @@ MODULES: dict[str, Module] = {
         ("packed", "collection"),
         "a run read back: snapshots, step states, values, damage; one source per layout",
     ),
+    "picture": Module(("base",), "curves and bars as SVG, and text that is safe to show"),
     "rules": Module(
-        ("trial",), "what rules see of a step, rules, runner, findings; one file per rule"
+        ("trial", "picture"), "what rules see of a step, rules, runner, findings; one file per rule"
     ),
     "watch": Module(
         ("hook", "rules"), "rules inside of the training process; stands above both halves"
@@ -63,7 +67,10 @@ MODULES: dict[str, Module] = {
     "native": Module(
         ("hook", "trial"), "what C++ and C programs include: `smd/smd.h`, `smd/c_api.h`"
     ),
-    "cli": Module(("rules", "summary", "repack"), "the program `smdebug`; one file per command"),
+    "server": Module(
+        ("rules",), "runs over HTTP: live snapshots, the page, reports; one file per route"
+    ),
+    "cli": Module(("server", "summary", "repack"), "the program `smdebug`; one file per command"),
 }
 
 # Files directly in smd/ are the public headers.
@@ -91,7 +98,7 @@ PUBLIC_NAMES = re.compile(r"(create_)?xgboost_report")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 FRAMEWORK = re.compile(rf"(?<![a-z0-9])({'|'.join(sorted(FRAMEWORKS))})(?![a-z0-9])", re.IGNORECASE)
 CMAKE_MODULE = re.compile(r"^\s*smd_module\(\s*(\w+)([^)]*)\)", re.MULTILINE)
-CMAKE_KEYWORDS = {"LINK", "CATALOG", "PROGRAM"}
+CMAKE_KEYWORDS = {"LINK", "CATALOG", "PROGRAM", "EMBED"}
 
 DOCS = "ARCHITECTURE.md"
 BEGIN = "<!-- modules: written by tools/check_layers.py --write-docs -->"

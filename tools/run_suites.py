@@ -2,7 +2,8 @@
 """Runs the test suites one after the other and adds up what passed.
 
 A suite fails when its command fails, when it ran no test, or when it skipped one. Logs go to
-build/logs/. The last line is `N passed, M failed` over all suites.
+build/logs/. Each suite has a folder of its own for temporary files, which is removed if it passes.
+The last line is `N passed, M failed` over all suites.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +22,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LOGS = ROOT / "build" / "logs"
 PYTEST = ".venvs/dev/bin/pytest"
-BUILD = "cmake --preset dev > /dev/null && cmake --build --preset dev"
+BUILD = "tools/page.sh && tools/build.sh dev"
+FIRST_BUILD = ("build", "dev")
+# Environments, builds and the cache of the compiler; measured in a clone with none of them.
+DISK_OF_ALL_SUITES = "about 17 GB"
 # Tests of the package that need another environment, and have a suite of their own.
 APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow", "keras")
 
@@ -27,6 +33,10 @@ SESSIONS = "test_tensorflow_session*.py"
 ESTIMATORS = "test_tensorflow_estimator*.py"
 KERAS = "test_keras{,_steps,_rules,_given}.py"
 KERAS_ON_TENSORFLOW = "test_keras_{tape,tensorflow,run,plan}.py"
+# The original has no frameworks in its environment; those of the hooks lend theirs.
+BESIDE_THE_ORIGINAL = " && ".join(
+    f"tools/venv.sh {name}" for name in ("original", "moto", "torch", "mxnet", "xgboost17", "tf215")
+)
 
 
 @dataclass(frozen=True)
@@ -98,11 +108,16 @@ SUITES = [
         "object storage and services of AWS, against real servers",
         f"{BUILD} && tools/venv.sh moto && {PYTEST} python/tests/test_s3_*.py python/tests/test_aws_*.py",
     ),
+    Suite(
+        "nvrtc",
+        "the kernels for CUDA devices, compiled by NVIDIA's compiler; needs no device",
+        f"{BUILD} && tools/venv.sh nvrtc && {PYTEST} tests/nvrtc",
+    ),
     Suite("docs", "examples and links in the documentation", f"{BUILD} && {PYTEST} tests/docs"),
     Suite(
         "interop",
         "files exchanged with the original's released package",
-        f"{BUILD} && tools/venv.sh original && tools/venv.sh moto && {PYTEST} tests/interop",
+        f"{BUILD} && {BESIDE_THE_ORIGINAL} && {PYTEST} tests/interop",
     ),
     Suite(
         "sagemaker",
@@ -125,24 +140,52 @@ SUITES = [
         f"{BUILD} && tools/venv.sh clusters && .venvs/clusters/bin/pytest tests/clusters",
     ),
     Suite(
+        "http",
+        "the server against the description of its interface, with schemathesis",
+        f"{BUILD} && tools/venv.sh schemathesis && .venvs/schemathesis/bin/python -m pytest tests/http",
+    ),
+    Suite(
+        "viewer",
+        "the parts of the page that need no browser, and its style",
+        "export NO_COLOR=1 && tools/node.sh viewer npm run lint && tools/node.sh viewer npm test && tools/page.sh",
+    ),
+    Suite(
+        "browser",
+        "the page in Chromium, against the server and as a report",
+        f"{BUILD} && tools/node.sh tests/browser npm test",
+    ),
+    Suite(
         "native",
         "the installed C++ package, its examples, and its adapters for libtorch and XGBoost",
-        f"{BUILD} && cmake --preset release > /dev/null && cmake --build --preset release > build/logs/release.log && tests/native/run.sh build/release",
+        f"{BUILD} && tools/build.sh release && tests/native/run.sh build/release",
     ),
-    Suite("wheel", "the wheel in a fresh environment", "tests/wheel/run.sh"),
+    Suite("wheel", "the wheel in a fresh environment", "tools/page.sh && tests/wheel/run.sh"),
     Suite(
         "faults",
         "kills, full disks, signals",
         f"{BUILD} && tools/venv.sh moto && tests/fault/run.sh",
     ),
+    Suite(
+        "soak",
+        "the checks of the soak, and the soak itself for half a minute",
+        f"{BUILD} && tools/venv.sh moto && {PYTEST} tests/soak && .venvs/dev/bin/python tests/soak/run.py --minutes 0.5",
+    ),
     Suite("hostile", "broken and malicious files", f"{BUILD} && {PYTEST} tests/hostile"),
-    Suite("sanitizers", "address, undefined behaviour, threads", "tests/sanitize.sh"),
-    Suite("fuzz", "every parser, 30 seconds each", "fuzz/run.sh 30"),
+    Suite(
+        "sanitizers",
+        "address, undefined behaviour, threads",
+        "tools/page.sh && tools/build.sh asan && tools/build.sh tsan && tests/sanitize.sh",
+    ),
+    Suite("fuzz", "every parser, 30 seconds each", "tools/build.sh asan && fuzz/run.sh 30"),
 ]
 
 COUNTS = [
     re.compile(
         r"^(?:\w+: )?(?P<passed>\d+) passed, (?P<failed>\d+) failed(?:, (?P<skipped>\d+) skipped)?$"
+    ),
+    # Vitest.
+    re.compile(
+        r"^Tests +(?:(?P<failed>\d+) failed \| )?(?P<passed>\d+) passed(?: \| (?P<skipped>\d+) skipped)? \("
     ),
     re.compile(r"\d+% tests passed, (?P<failed>\d+) tests failed out of (?P<total>\d+)"),
 ]
@@ -171,7 +214,7 @@ def counts(output: str) -> tuple[int, int, int]:
             if match is None:
                 continue
             groups = match.groupdict()
-            failed = int(groups["failed"])
+            failed = int(groups["failed"] or 0)
             passed = int(groups["passed"]) if "passed" in groups else int(groups["total"]) - failed
             found = passed, failed, int(groups.get("skipped") or 0)
         if found is not None:
@@ -190,10 +233,14 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     log = LOGS / f"{suite.name}.log"
     print(f"--- {suite.name}: {suite.covers}", flush=True)
     start = time.monotonic()
+    # Short, as sockets lie in it; open to others, as some tests give up their rights.
+    temporary = tempfile.mkdtemp(prefix=f"smd-{suite.name}-")
+    os.chmod(temporary, 0o755)
     with log.open("w") as file:
         process = subprocess.Popen(
             ["bash", "-o", "pipefail", "-c", suite.command],
             cwd=ROOT,
+            env={**os.environ, "TMPDIR": temporary},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -226,18 +273,27 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     if problem and not verbose:
         print("\n".join(output.splitlines()[-60:]), flush=True)
     if not problem and failed == 0:
+        shutil.rmtree(temporary, ignore_errors=True)
         return passed, failed, []
+    print(f"    {suite.name}: {temporary} has its temporary files; {free_space()}", flush=True)
     return passed, failed, [problem or f"{failed} failed", *complaints(output)[:20]]
 
 
-def make_environments(suites: list[Suite]) -> subprocess.Popen[bytes]:
-    """Makes the environments of the suites in the background, in the order of need.
+def free_space() -> str:
+    return f"{shutil.disk_usage(ROOT).free / 1e9:.1f} GB of disk are free"
+
+
+def prepare(suites: list[Suite], tool: str) -> subprocess.Popen[bytes]:
+    """Makes what suites ask for with `tool`, in the background and in the order of need, with the
+    time that their tests leave. The first suite is in need of the build `dev` itself.
 
     A suite waits for its own; where this fails, the suite tries again and tells why.
     """
-    names = re.findall(r"tools/venv\.sh ([\w-]+)", " ".join(suite.command for suite in suites))
-    command = "; ".join(f"nice tools/venv.sh {name}" for name in dict.fromkeys(names)) or "true"
-    with (LOGS / "environments.log").open("w") as log:
+    commands = " ".join(suite.command for suite in suites)
+    names = dict.fromkeys(re.findall(rf"tools/{tool}\.sh ([\w-]+)", commands))
+    steps = [f"nice -n 19 tools/{tool}.sh {name}" for name in names if (tool, name) != FIRST_BUILD]
+    with (LOGS / f"{tool}.log").open("w") as log:
+        command = "; ".join(steps) or "true"
         return subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=log, stderr=log)
 
 
@@ -254,18 +310,20 @@ def main() -> int:
         if name not in known:
             parser.error(f"there is no suite '{name}'; there are {', '.join(known)}")
     LOGS.mkdir(parents=True, exist_ok=True)
+    print(f"{free_space()}; a first run of all suites takes {DISK_OF_ALL_SUITES}", flush=True)
     os.environ.setdefault("CCACHE_DIR", str(Path.home() / ".cache" / "ccache"))
     total_passed = total_failed = 0
     wrong: dict[str, list[str]] = {}
     suites = [suite for suite in SUITES if suite.name in wanted]
-    environments = make_environments(suites)
+    background = [prepare(suites, "venv"), prepare(suites, "build")]
     for suite in suites:
         passed, failed, problems = run(suite, args.verbose)
         total_passed += passed
         total_failed += failed
         if problems:
             wrong[suite.name] = problems
-    environments.wait()
+    for process in background:
+        process.wait()
     for name, problems in wrong.items():
         print(f"--- {name} failed: " + "\n    ".join(problems))
     print(f"{total_passed} passed, {total_failed} failed")

@@ -5,6 +5,7 @@
 #   tools/venv.sh NAME -- COMMAND ...   make it if needed, then run COMMAND with its bin/ first on PATH
 #
 # A stamp holds the hash of the requirements and of the interpreter's version, so a second run is instant.
+# Only files whose hashes tools/requirements/hashes.lock knows are installed; tools/lock.py writes it.
 # Set PYTHON to choose the interpreter (default python3). Status goes to stderr, one line.
 set -euo pipefail
 
@@ -42,9 +43,10 @@ make_venv() {
   local start=$SECONDS
   rm -rf "$venv"
   "$python" -m venv "$venv"
+  python3 "$root/tools/lock.py" --print "$name" > "$venv/requirements.txt" || return 1
   # The list is complete and pinned, so the resolver has nothing to add.
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
-    --requirement "$requirements" 2> "$venv/pip.log" || {
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+    --requirement "$venv/requirements.txt" 2> "$venv/pip.log" || {
     cat "$venv/pip.log" >&2
     return 1
   }

@@ -2,17 +2,21 @@
 
     python examples/demo/run.py [--out DIR] [--steps N] [--svg FILE]
 
-The training is examples/demo/train.py, an ordinary PyTorch script that knows nothing of smdebug. This
-script knows nothing of the training: it follows the files of the run while they are written, shows
-the size of each layer's gradient over time, and names the layer that stopped learning.
+The training is examples/demo/train.py, an ordinary PyTorch script that knows nothing of smdebug;
+where there is no PyTorch, it is the same network in NumPy, examples/numpy_mlp.py, which records
+itself. This script knows nothing of the training: it follows the files of the run while they are
+written, shows the size of each layer's gradient over time, names the layer that stopped learning,
+says what the rules have found, and writes the report.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import math
 import os
 import re
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -24,6 +28,8 @@ from pathlib import Path
 
 try:
     import smdebug
+    import smdebug.rules
+    import smdebug.view
 except ImportError as error:
     sys.exit(f"smdebug is not installed ({error}). Try: pip install .")
 
@@ -36,7 +42,8 @@ except ImportError:
     rich = None  # plain text will do
 
 TRAIN = Path(__file__).resolve().parent / "train.py"
-GRADIENT = re.compile(r"^gradient/[^_]+_(.+)\.weight$")
+TRAIN_IN_NUMPY = TRAIN.parents[1] / "numpy_mlp.py"
+GRADIENT = re.compile(r"^gradient/(?:[^_/]+_)?([^/]+)[./]weight$")
 # A gradient this much smaller than that of the typical layer teaches nothing.
 VANISHED = 1e-4
 COLUMNS = 11
@@ -179,9 +186,13 @@ def write_svg(table: Table, finding: Finding | None, file: Path) -> None:
 
 def train(run: Path, *arguments: str) -> subprocess.Popen[str]:
     """Starts the training under `smdebug run`: the gradients' norms at every second step."""
-    command = [sys.executable, "-m", "smdebug.run", "--out", str(run), "--save", "gradients:2"]
-    command += ["--reductions", "l2", str(TRAIN), *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    if importlib.util.find_spec("torch") is None:
+        print("PyTorch is not installed: the same network is trained in NumPy instead.")
+        command = [sys.executable, str(TRAIN_IN_NUMPY), "--out", str(run)]
+    else:
+        command = [sys.executable, "-m", "smdebug.run", "--out", str(run), "--save", "gradients:2"]
+        command += ["--reductions", "l2", str(TRAIN)]
+    return subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, text=True)
 
 
 def finish(training: subprocess.Popen[str]) -> None:
@@ -218,6 +229,30 @@ def is_colourful() -> bool:
     return rich is not None and sys.stdout.isatty()
 
 
+def findings(run: Path) -> str:
+    """What rules say of the run, without what is only worth a note."""
+    found = smdebug.rules.diagnose(run)["findings"]
+    worst = [one for one in found if one["severity"] != "info"]
+    if not worst:
+        return "The rules have found nothing wrong."
+    return "\n".join(f"{one['severity']}: {one['rule']}: {one['message']}" for one in worst)
+
+
+def write_report(run: Path) -> Path:
+    """The run as a page in one file."""
+    report = run / "report.html"
+    command = [smdebug.view.program(), "report", str(run), "--html", str(report)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"The report could not be written: {done.stderr.strip()}")
+    return report
+
+
+def page_command(run: Path) -> str:
+    """What to type to look at the run in a browser."""
+    return shlex.join([smdebug.view.program(), "serve", "--open", str(run)])
+
+
 def prepare_out(out: Path | None, parser: argparse.ArgumentParser) -> Path:
     """An empty place for the run; replaces an older run, and nothing else."""
     if out is None:
@@ -251,7 +286,10 @@ def main(argv: list[str] | None = None) -> int:
     if not table:
         sys.exit(f"Nothing was recorded; the lines above say why. The run is in {run}")
     show(table, find_fault(table), arguments.svg)
+    print("", findings(run), "", sep="\n")
     print(f"The run is in {run}")
+    print(f"The report, for any browser: {write_report(run)}")
+    print(f"See it on a live page: {page_command(run)}")
     return 0
 
 

@@ -69,6 +69,7 @@ VARIABLES = (
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
+    "SSL_CERT_FILE",
     "SAGEMAKER_ENV_RULE_STOP_SIGNAL_FILE",
     "rule_stop_grace_time_secs",
 )

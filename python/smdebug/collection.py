@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
@@ -239,6 +240,8 @@ class CollectionManager(_core.CollectionSet):
         return manager
 
     def _belong_to_hook(self, save_config: _core.SaveConfig) -> None:
+        # A copy: the hook's own keeps the hook alive, which keeps its collections alive.
+        save_config = copy.copy(save_config)
         self._hook_save_config = save_config
         for collection in self.all():
             if isinstance(collection, Collection):

@@ -77,6 +77,7 @@ class InertCore:
     mode = _core.ModeKeys.GLOBAL
     step = -1
     last_saved_step = None
+    committed_steps = 0
     training_run = 0
     is_step_wanted = False
     is_closed = True
@@ -130,6 +131,8 @@ class BaseHook:
     _export_thread: ExportThread | None = None
     _rule_watch: RuleWatch | None = None
     _checkpoint: Callable[[], object] | None = None
+    # Held while a step is filled, where several threads do that: acquire(timeout=), release().
+    _lock: Any = None
 
     def __init__(
         self,
@@ -242,6 +245,7 @@ class BaseHook:
 
     def _adopt(self, core: _core.Hook, manager: CollectionManager) -> None:
         self._core: Any = core
+        self._pid = os.getpid()  # a forked child records nothing
         self._collection_manager = manager
         manager._belong_to_hook(core.save_config)
         self._scope = StepScope(self)
@@ -428,6 +432,11 @@ class BaseHook:
         return self._core.last_saved_step
 
     @property
+    def committed_steps(self) -> int:
+        """How many steps of this hook are written: they outlive the process whatever happens."""
+        return self._core.committed_steps
+
+    @property
     def training_run(self) -> int:
         return self._core.training_run
 
@@ -478,7 +487,10 @@ class BaseHook:
 
     def _last_words(self, reason: str) -> None:
         """The process dies: ends the step and waits until the flight recorder is in files."""
-        if self._core.is_closed or not self._core.has_flight_recorder:
+        if self._core.is_closed or not self._core.has_flight_recorder or os.getpid() != self._pid:
+            return
+        # A thread that is gone may have taken the lock with it.
+        if self._lock is not None and not self._lock.acquire(timeout=LAST_WORDS_MS / 1000):
             return
         try:
             self.dump_flight_recorder(reason)
@@ -486,6 +498,9 @@ class BaseHook:
             self._core.wait_until_written(LAST_WORDS_MS)
         except Exception as error:
             get_logger().error(f"The flight recorder could not be written. {error}")
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     # ---- the end
 
@@ -534,6 +549,7 @@ class BaseHook:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._core = InertCore()
+        self._pid = os.getpid()
         self._collection_manager = self._core.collections
         self._scope = StepScope(self)
 

@@ -14,15 +14,15 @@ _hook: BaseHook | None = None
 _enabled: bool | None = None  # what USE_SMDEBUG said at the first get_hook()
 
 
-def set_hook(hook: BaseHook) -> None:
-    """Makes `hook` the hook of this process. The one before it is forgotten, not closed."""
+def set_hook(custom_hook: BaseHook) -> None:
+    """Makes `custom_hook` the hook of this process. The one before it is forgotten, not closed."""
     from smdebug.hook import BaseHook
 
     global _hook
-    if not isinstance(hook, BaseHook):
-        raise SMDebugTypeError(f"A hook was expected, not {hook!r}.")
-    before, _hook = _hook, hook
-    if before is not None and before is not hook:
+    if not isinstance(custom_hook, BaseHook):
+        raise SMDebugTypeError(f"A hook was expected, not {custom_hook!r}.")
+    before, _hook = _hook, custom_hook
+    if before is not None and before is not custom_hook:
         before._replaced()
 
 

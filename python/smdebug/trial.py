@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from smdebug.exporters.recorded import Carried
     from smdebug.frame import Frame
     from smdebug.matrix import Matrix
+    from smdebug.view import View
 
 # How long one wait for news takes before the state is looked at again, and how many of them pass
 # before somebody is told what is missing.
@@ -501,26 +502,37 @@ class Trial:
 
     # --- what a model was given and gave
 
+    def view(self, live: bool | None = None, height: int = 720) -> View:
+        """The page of the run, for notebooks: show it as the last line of a cell.
+
+        A live view has a server, which the browser must be able to reach: the notebook runs on the
+        machine of the browser. Otherwise the page holds the data of now. Without `live`, runs that
+        have ended are shown so.
+        """
+        from smdebug.view import View
+
+        return View(self.path, not self.training_ended() if live is None else live, height)
+
     def inputs(
-        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+        self, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
     ) -> list[np.ndarray]:
         """Values of the collection `inputs` at a step, by the number at the end of their names."""
-        names = self.tensor_names(step=step_num, mode=mode, collection=CollectionKeys.INPUTS)
-        return self._values_of(names, step_num, mode, worker)
+        names = self.tensor_names(step=step, mode=mode, collection=CollectionKeys.INPUTS)
+        return self._values_of(names, step, mode, worker)
 
     def labels(
-        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+        self, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
     ) -> list[np.ndarray]:
         """Values of the tensors `labels…` at a step, by the number at the end of their names."""
-        names = self.tensor_names(step=step_num, mode=mode, regex="^labels")
-        return self._values_of(names, step_num, mode, worker)
+        names = self.tensor_names(step=step, mode=mode, regex="^labels")
+        return self._values_of(names, step, mode, worker)
 
     def predictions(
-        self, step_num: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
+        self, step: int, mode: ModeKeys = ModeKeys.GLOBAL, worker: str | None = None
     ) -> list[np.ndarray]:
         """Values of the tensors `predictions…` at a step, by the number at the end of their names."""
-        names = self.tensor_names(step=step_num, mode=mode, regex="^predictions")
-        return self._values_of(names, step_num, mode, worker)
+        names = self.tensor_names(step=step, mode=mode, regex="^predictions")
+        return self._values_of(names, step, mode, worker)
 
     def _values_of(
         self, names: list[str], step_num: int, mode: ModeKeys, worker: str | None
@@ -540,8 +552,8 @@ class LocalTrial(Trial):
         name: str,
         dirname: str | os.PathLike[str],
         range_steps: Sequence[int | None] | None = None,
-        check: bool = False,
         parallel: bool = True,
+        check: bool = False,
         index_mode: bool = True,
         cache: bool = False,
     ) -> None:

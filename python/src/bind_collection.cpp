@@ -84,7 +84,7 @@ void bind_one(nb::module_& m) {
           [](Collection& c, nb::object patterns) {
             for (const auto& pattern : to_strings(patterns, "regex")) check(c.include(pattern));
           },
-          nb::arg("regex"), "Adds patterns of tensors that belong to the collection.")
+          nb::arg("t"), "Adds patterns of tensors that belong to the collection.")
       .def(
           "exclude",
           [](Collection& c, nb::object patterns) {
@@ -107,12 +107,12 @@ void bind_one(nb::module_& m) {
           "tensor_names", &name_set, [](Collection& c, nb::object v) { set_names(c, v); },
           nb::for_getter(nb::sig("def tensor_names(self, /) -> set[str]")),
           nb::for_setter(nb::arg("value").none()))
-      .def("add_tensor_name", &Collection::add_tensor_name, nb::arg("tensor_name"))
+      .def("add_tensor_name", &Collection::add_tensor_name, nb::arg("tname"))
       .def(
           "remove_tensor_name",
           [](Collection& c, const std::string& name) { c.remove_tensor_name(name); },
-          nb::arg("tensor_name"))
-      .def("has_tensor_name", &Collection::has_tensor_name, nb::arg("tensor_name"))
+          nb::arg("tname"))
+      .def("has_tensor_name", &Collection::has_tensor_name, nb::arg("tname"))
       .def_prop_ro("_revision", &Collection::revision, "Grows when somebody changes what it holds.")
       .def("holds", &Collection::holds, nb::arg("tensor_name"),
            "Whether the name is listed, or a pattern includes it and none excludes it.")

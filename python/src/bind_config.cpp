@@ -205,15 +205,21 @@ void bind_save_config_mode(nb::module_& m) {
           [](SaveConfigMode& s, nb::object v) {
             change(s, [&](SaveConfigMode& c) { c.when_nan = to_comma_list(v, "when_nan"); });
           })
-      .def("should_save_step", [](const SaveConfigMode& s,
-                                  nb::object step) { return s.should_save(to_int(step, "step")); })
+      .def(
+          "should_save_step",
+          [](const SaveConfigMode& s, nb::object step) {
+            return s.should_save(to_int(step, "step_num"));
+          },
+          nb::arg("step_num"))
       .def("to_json_dict", [](const SaveConfigMode& s) { return to_python(s.to_json()); })
       .def("to_json", &json_text<SaveConfigMode>)
-      .def_static("from_json",
-                  [](const std::string& text) {
-                    return check(
-                        SaveConfigMode::from_json(check(smd::parse_json(text, "")), "save_config"));
-                  })
+      .def_static(
+          "from_json",
+          [](const std::string& text) {
+            return check(
+                SaveConfigMode::from_json(check(smd::parse_json(text, "")), "save_config"));
+          },
+          nb::arg("json_str"))
       .def_static(
           "from_dict",
           [](nb::object params, nb::object defaults) { return mode_from_dict(params, defaults); },
@@ -308,10 +314,12 @@ void bind_save_config(nb::module_& m) {
           [](SaveConfig& s, nb::object v) { check(s.set_when_nan(to_comma_list(v, "when_nan"))); })
       .def("to_json_dict", [](const SaveConfig& s) { return to_python(s.to_json()); })
       .def("to_json", &json_text<SaveConfig>)
-      .def_static("from_json",
-                  [](const std::string& text) {
-                    return check(SaveConfig::from_json(check(smd::parse_json(text, ""))));
-                  })
+      .def_static(
+          "from_json",
+          [](const std::string& text) {
+            return check(SaveConfig::from_json(check(smd::parse_json(text, ""))));
+          },
+          nb::arg("json_str"))
       .def_static(
           "from_dict",
           [](nb::object params, nb::object defaults) {
@@ -363,10 +371,12 @@ void bind_reduction_config(nb::module_& m) {
           [](ReductionConfig& c, nb::object v) { c.set_save_shape(to_bool(v, "save_shape")); })
       .def("to_json_dict", [](const ReductionConfig& c) { return to_python(c.to_json()); })
       .def("to_json", &json_text<ReductionConfig>)
-      .def_static("from_json",
-                  [](const std::string& text) {
-                    return check(ReductionConfig::from_json(check(smd::parse_json(text, ""))));
-                  })
+      .def_static(
+          "from_json",
+          [](const std::string& text) {
+            return check(ReductionConfig::from_json(check(smd::parse_json(text, ""))));
+          },
+          nb::arg("json_str"))
       .def_static(
           "from_dict",
           [](nb::object params) -> std::optional<ReductionConfig> {

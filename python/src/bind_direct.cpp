@@ -16,12 +16,12 @@
 
 #include "python/src/bindings.h"
 #include "python/src/callback_type.h"
+#include "python/src/device_tensors.h"
 #include "python/src/errors.h"
 #include "python/src/exchange_api.h"
 #include "python/src/hook_cost.h"
 #include "python/src/hook_lock.h"
 #include "python/src/replay_check.h"
-#include "python/src/selection_key.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
 
@@ -42,8 +42,12 @@ class DirectPath final {
         failed_(parts["failed"]),
         located_(parts["located"]),
         isolate_(parts["isolate"]),
+        devices_(parts["devices"]),
         lock_(nb::cast<std::shared_ptr<HookLock>>(parts["lock"])),
         check_(parts) {
+    if (!devices_.is_none() && !nb::isinstance<DeviceTensors>(devices_)) {
+      raise("SMDebugTypeError", "DeviceTensors or None was expected.");
+    }
     if (exchange.is_none()) return;
     if (auto api = ExchangeApi::from(exchange); api.ok()) api_ = *api;
   }
@@ -51,8 +55,12 @@ class DirectPath final {
   bool enabled() const { return enabled_; }
   void set_enabled(bool enabled) { enabled_ = enabled; }
 
+  // Whether gradients of devices may wait until backward ends.
+  bool holds() const { return holds_; }
+  void set_holds(bool holds) { holds_ = holds; }
+
   bool is_step_wanted() const { return hook_->is_step_wanted(); }
-  bool wants(std::string_view name) const { return hook_->wants(name); }
+  bool wants(smd::Ticket& ticket) const { return hook_->wants(ticket); }
   bool has_bad_tensor() const { return hook_->first_bad_tensor().has_value(); }
   // Notes from where the module was called: a tensor of it was the first bad one.
   void locate(nb::handle module_name) {
@@ -61,46 +69,123 @@ class DirectPath final {
 
   bool is_replay() const { return check_.is_replay(); }
 
-  // Runs `work` with the lock of the hook; false: somebody else has it, or the path is off.
+  // A tensor that is about to be saved.
+  struct Offered {
+    smd::Ticket* ticket = nullptr;
+    nb::handle tensor;
+    smd::TensorView view;
+    ExchangedTensor exchanged;                                // what the view refers to
+    DeviceTensors::Wish wish = DeviceTensors::Wish::nothing;  // of a tensor on a device
+
+    bool on_device() const { return exchanged.on_device(); }
+    DeviceTensors::Offered for_device() const {
+      return {ticket->name(), tensor, &view, exchanged.tensor.device_id};
+    }
+  };
+  // Those of one call. Views refer to them, so they stay where they are; their memory is used
+  // again.
+  class Offers final {
+   public:
+    Offered& add() {
+      if (count_ == memory_.size()) memory_.push_back(std::make_unique<Offered>());
+      return *memory_[count_++];
+    }
+    void clear() { count_ = 0; }
+    size_t size() const { return count_; }
+    const Offered& operator[](size_t i) const { return *memory_[i]; }
+    template <typename F>
+    bool any_of(F&& test) const {
+      for (size_t i = 0; i < count_; ++i) {
+        if (test(*memory_[i])) return true;
+      }
+      return false;
+    }
+
+   private:
+    std::vector<std::unique_ptr<Offered>> memory_;
+    size_t count_ = 0;
+  };
+
+  // Runs `work` on no offers yet, with the lock of the hook; false: somebody else has it, or the
+  // path is off.
   template <typename F>
   bool locked(F&& work) {
     if (!enabled_ || !api_) return false;
     const std::unique_lock lock(*lock_, std::try_to_lock);
     if (!lock.owns_lock()) return false;
     const HookCost cost(hook_.get());
-    return work();
+    // Python code that `work` runs may come here again.
+    std::unique_ptr<Offers> offers = std::move(spare_);
+    if (!offers) offers = std::make_unique<Offers>();
+    const bool done = work(*offers);
+    offers->clear();
+    spare_ = std::move(offers);
+    return done;
   }
-
-  // A tensor that is about to be saved.
-  struct Offered {
-    std::string name;
-    smd::TensorView view;
-    ExchangedTensor exchanged;  // what the view refers to
-  };
   // False: it cannot be read as it is.
-  bool look(nb::handle tensor, std::string name, std::deque<Offered>& offered) const {
-    Offered& next = offered.emplace_back();
-    next.name = std::move(name);
-    const auto view = api_->view(tensor, next.exchanged);
+  bool look(nb::handle tensor, smd::Ticket& ticket, Offers& offers) {
+    Offered& next = offers.add();
+    next.ticket = &ticket;
+    next.tensor = tensor;
+    next.wish = DeviceTensors::Wish::nothing;
+    const auto view = api_->view_anywhere(tensor, next.exchanged);
     if (!view.ok()) return false;
     next.view = *view;
-    return true;
+    if (!next.on_device()) return true;
+    DeviceTensors* devices = this->devices();
+    // What has a kind is looked at in further ways.
+    if (devices == nullptr || ticket.kind() != smd::Kind::automatic) return false;
+    next.wish = devices->wish(ticket.name(), next.view, next.exchanged.tensor.device_id);
+    return next.wish != DeviceTensors::Wish::other;
   }
-  // `kind` is that of the tensors from `outputs` on.
-  void save(const std::deque<Offered>& offered, size_t outputs = 0,
-            smd::Kind kind = smd::Kind::automatic) {
+  // Those on devices. False, and nothing has happened: a device has failed.
+  bool save_on_devices(const Offers& offers) {
+    return guarded([&] {
+      std::vector<DeviceTensors::Offered> surveyed;
+      for (size_t i = 0; i < offers.size(); ++i) {
+        const Offered& tensor = offers[i];
+        if (tensor.wish == DeviceTensors::Wish::statistics) surveyed.push_back(tensor.for_device());
+      }
+      if (!surveyed.empty() && !devices()->survey(surveyed)) return false;
+      for (size_t i = 0; i < offers.size(); ++i) {
+        const Offered& tensor = offers[i];
+        if (tensor.wish == DeviceTensors::Wish::copy) (void)devices()->copy(tensor.for_device());
+      }
+      return true;
+    });
+  }
+  // Keeps a gradient for a moment; false: it cannot.
+  bool hold(const Offered& gradient) {
+    if (!holds_ || gradient.wish != DeviceTensors::Wish::statistics) return false;
+    return guarded([&] { return devices()->hold(gradient.for_device()); });
+  }
+  // Those of the host.
+  void save(const Offers& offers) {
     int64_t bytes = 0;
-    for (const Offered& tensor : offered) bytes += tensor.view.size_bytes();
+    for (size_t i = 0; i < offers.size(); ++i) {
+      if (!offers[i].on_device()) bytes += offers[i].view.size_bytes();
+    }
     smd::Status status;
     {
       std::optional<nb::gil_scoped_release> released;
       if (bytes >= kReleaseBytes) released.emplace();
-      for (size_t i = 0; i < offered.size() && status.ok(); ++i) {
-        const smd::Kind known = i < outputs ? smd::Kind::automatic : kind;
-        status = hook_->save(offered[i].name, offered[i].view, known);
+      for (size_t i = 0; i < offers.size() && status.ok(); ++i) {
+        if (!offers[i].on_device()) status = hook_->save(*offers[i].ticket, offers[i].view);
       }
     }
     if (!status.ok()) isolated([&] { failed_(to_text(status.error().message)); });
+  }
+
+  // True also after a failure, which is reported.
+  template <typename F>
+  bool guarded(F&& work) {
+    try {
+      return work();
+    } catch (nb::python_error& error) {
+      const nb::str message(error.value());
+      isolated([&] { failed_(message); });
+      return true;
+    }
   }
 
   // How many inputs or outputs of a module this step has seen. Shared with Python.
@@ -121,24 +206,34 @@ class DirectPath final {
   int traverse(visitproc visit, void* arg) const {
     Py_VISIT(failed_.ptr());
     Py_VISIT(located_.ptr());
+    Py_VISIT(devices_.ptr());
     return 0;
   }
   void clear() {
     enabled_ = false;
     failed_.reset();
     located_.reset();
+    devices_.reset();
   }
 
  private:
+  DeviceTensors* devices() const {
+    if (!devices_.is_valid() || devices_.is_none()) return nullptr;
+    return nb::inst_ptr<DeviceTensors>(devices_);
+  }
+
   std::shared_ptr<Hook> hook_;
   std::optional<ExchangeApi> api_;
   nb::dict indices_;
   nb::object failed_;   // failed(message)
   nb::object located_;  // located(name of the module)
   nb::object isolate_;
+  nb::object devices_;  // DeviceTensors
   std::shared_ptr<HookLock> lock_;
   ReplayCheck check_;
+  std::unique_ptr<Offers> spare_;
   bool enabled_ = true;
+  bool holds_ = true;
 };
 
 // The path, which must be one: callbacks use it without a further look.
@@ -151,7 +246,7 @@ nb::object checked(nb::object path) {
 class GradientCallback final {
  public:
   GradientCallback(nb::object path, std::string name, nb::object slow)
-      : path_(checked(std::move(path))), name_(std::move(name)), slow_(std::move(slow)) {}
+      : path_(checked(std::move(path))), ticket_(std::move(name)), slow_(std::move(slow)) {}
 
   nb::object called(const CallArguments& arguments) {
     arguments.expect(1);
@@ -173,19 +268,45 @@ class GradientCallback final {
   void save(nb::handle gradient) {
     DirectPath& path = *nb::inst_ptr<DirectPath>(path_);
     if (!path.is_step_wanted()) return;
-    const bool saved = path.locked([&] {
-      if (!path.wants(name_)) return true;
-      std::deque<DirectPath::Offered> offered;
-      if (!path.look(gradient, name_, offered)) return false;
-      path.save(offered);
+    const bool saved = path.locked([&](DirectPath::Offers& offers) {
+      if (!path.wants(ticket_)) return true;
+      if (!path.look(gradient, ticket_, offers)) return false;
+      if (offers[0].on_device()) {
+        return path.hold(offers[0]) || path.save_on_devices(offers);
+      }
+      path.save(offers);
       return true;
     });
     if (!saved) path.isolated([&] { slow_(gradient); });
   }
 
   nb::object path_;
-  std::string name_;
+  smd::Ticket ticket_;
   nb::object slow_;
+};
+
+// The tensors <stem>_0, <stem>_1, … that calls of one module have as inputs or outputs.
+class TicketRow final {
+ public:
+  TicketRow() = default;
+  TicketRow(std::string stem, smd::Kind kind)
+      : stem_(to_text(stem)), text_(std::move(stem)), kind_(kind) {}
+
+  // As Python's names have it.
+  const nb::str& stem() const { return stem_; }
+  // Stays where it is.
+  smd::Ticket& at(int64_t index) {
+    while (static_cast<int64_t>(tickets_.size()) <= index) {
+      tickets_.emplace_back(text_ + "_" + std::to_string(tickets_.size()), kind_);
+    }
+    return tickets_[static_cast<size_t>(index)];
+  }
+
+ private:
+  nb::str stem_{""};
+  std::string text_;
+  smd::Kind kind_ = smd::Kind::automatic;
+  std::deque<smd::Ticket> tickets_;
 };
 
 // After the forward of a module: saves its inputs and outputs, the latter as what `kind` says.
@@ -198,11 +319,10 @@ class ModuleCallback final {
                  smd::Kind kind)
       : path_(checked(std::move(path))),
         name_(to_text(name)),
-        input_stem_(to_text(name + "_input")),
-        output_stem_(to_text(name + "_output")),
+        inputs_(name + "_input", smd::Kind::automatic),
+        outputs_(name + "_output", kind),
         tensor_types_(std::move(tensor_types)),
-        slow_(std::move(slow)),
-        kind_(kind) {}
+        slow_(std::move(slow)) {}
 
   // With (module, args, kwargs, output).
   nb::object called(const CallArguments& arguments) {
@@ -211,7 +331,9 @@ class ModuleCallback final {
     DirectPath& path = *nb::inst_ptr<DirectPath>(path_);
     if (!path.is_step_wanted()) return nb::none();
     const nb::handle args = arguments[1], kwargs = arguments[2], output = arguments[3];
-    if (PyDict_Size(kwargs.ptr()) != 0 || !path.locked([&] { return save(path, args, output); })) {
+    if (PyDict_Size(kwargs.ptr()) != 0 || !path.locked([&](DirectPath::Offers& offers) {
+          return save(path, args, output, offers);
+        })) {
       path.isolated([&] { slow_(arguments[0], args, kwargs, output); });
     }
     return nb::none();
@@ -231,32 +353,35 @@ class ModuleCallback final {
 
  private:
   // False, and nothing has happened: not all of it is plain.
-  bool save(DirectPath& path, nb::handle args, nb::handle output) const {
+  bool save(DirectPath& path, nb::handle args, nb::handle output, DirectPath::Offers& offers) {
     if (path.is_replay()) return true;
-    std::deque<DirectPath::Offered> offered;
-    const auto inputs = look(path, args, input_stem_, smd::Kind::automatic, offered);
+    const auto inputs = look(path, args, inputs_, offers);
     if (!inputs) return false;
-    const size_t first_output = offered.size();
-    const auto outputs = look(path, output, output_stem_, kind_, offered);
+    const auto outputs = look(path, output, outputs_, offers);
     if (!outputs) return false;
-    path.set_index(input_stem_, *inputs);
-    path.set_index(output_stem_, *outputs);
+    if (offers.any_of([](const DirectPath::Offered& tensor) { return tensor.on_device(); })) {
+      if (!path.save_on_devices(offers)) return false;
+      // Whether they are bad is known when the call is over.
+      if (!std::exchange(is_located_, true)) path.locate(name_);
+    }
+    path.set_index(inputs_.stem(), *inputs);
+    path.set_index(outputs_.stem(), *outputs);
     const bool was_bad = path.has_bad_tensor();
-    path.save(offered, first_output, kind_);
+    path.save(offers);
     if (!was_bad && path.has_bad_tensor()) path.locate(name_);
     return true;
   }
 
   // The index behind the last tensor of a tensor or a tuple of tensors.
-  std::optional<int64_t> look(DirectPath& path, nb::handle value, const nb::str& stem,
-                              smd::Kind kind, std::deque<DirectPath::Offered>& offered) const {
-    int64_t index = path.index_of(stem);
+  std::optional<int64_t> look(DirectPath& path, nb::handle value, TicketRow& row,
+                              DirectPath::Offers& offers) const {
+    int64_t index = path.index_of(row.stem());
     const auto add = [&](nb::handle tensor) {
       if (!is_tensor(tensor)) return false;
-      std::string name = std::string(stem.c_str()) + "_" + std::to_string(index++);
+      smd::Ticket& ticket = row.at(index++);
       // What has a kind joins its collection when it is saved.
-      if (kind == smd::Kind::automatic && !path.wants(name)) return true;
-      return path.look(tensor, std::move(name), offered);
+      if (ticket.kind() == smd::Kind::automatic && !path.wants(ticket)) return true;
+      return path.look(tensor, ticket, offers);
     };
     if (!PyTuple_CheckExact(value.ptr())) {
       if (!add(value)) return std::nullopt;
@@ -277,86 +402,12 @@ class ModuleCallback final {
 
   nb::object path_;
   nb::object name_;
-  nb::str input_stem_{""};
-  nb::str output_stem_{""};
+  TicketRow inputs_;
+  TicketRow outputs_;
   nb::object tensor_types_;
   nb::object slow_;
-  smd::Kind kind_ = smd::Kind::automatic;
+  bool is_located_ = false;  // it is known from where the module is called
 };
-
-// Remembers which modules and parameters a model consists of, by identity, to tell in a moment
-// whether that has changed.
-class ModuleTree final {
- public:
-  // Whether the model is as it was at the last call. Models of another make are never.
-  bool is_same(nb::handle root) {
-    at_ = 0;
-    same_ = true;
-    if (!walk(root, 0)) {
-      seen_.clear();
-      return false;
-    }
-    same_ = same_ && at_ == seen_.size();
-    seen_.resize(at_);
-    return same_;
-  }
-
- private:
-  static constexpr size_t kMostEntries = 1 << 20;
-  static constexpr int kMostLevels = 100;
-
-  // False: it cannot be told.
-  bool walk(nb::handle module, int level) {
-    if (level > kMostLevels || at_ > kMostEntries) return false;
-    note(module.ptr());
-    return entries(module, parameters_,
-                   [&](PyObject* value) {
-                     note(value);
-                     return true;
-                   }) &&
-           entries(module, modules_, [&](PyObject* value) {
-             return value == Py_None || walk(nb::handle(value), level + 1);
-           });
-  }
-
-  template <typename F>
-  bool entries(nb::handle module, const nb::object& attribute, F&& visit) {
-    const nb::object held = nb::steal(PyObject_GetAttr(module.ptr(), attribute.ptr()));
-    if (!held.is_valid()) PyErr_Clear();
-    if (!held.is_valid() || !PyDict_Check(held.ptr())) return false;
-    PyObject *key, *value;
-    Py_ssize_t place = 0;
-    note(held.ptr());
-    while (PyDict_Next(held.ptr(), &place, &key, &value) != 0) {
-      note(key);
-      if (!visit(value)) return false;
-    }
-    return true;
-  }
-
-  void note(const PyObject* object) {
-    if (at_ < seen_.size()) {
-      same_ = same_ && seen_[at_] == object;
-      seen_[at_] = object;
-    } else {
-      same_ = false;
-      seen_.push_back(object);
-    }
-    ++at_;
-  }
-
-  const nb::object parameters_ = nb::steal(PyUnicode_InternFromString("_parameters"));
-  const nb::object modules_ = nb::steal(PyUnicode_InternFromString("_modules"));
-  std::vector<const PyObject*> seen_;  // only compared
-  size_t at_ = 0;
-  bool same_ = false;
-};
-
-nb::bytes selection_key(const Hook& hook) {
-  SelectionKey key;
-  read_selection_key(hook, key);
-  return nb::bytes(key.data(), key.size() * sizeof(key[0]));
-}
 
 }  // namespace
 
@@ -365,7 +416,8 @@ void bind_direct(nb::module_& m) {
                          "What callbacks share that hand tensors over without running Python.")
       .def(nb::init<std::shared_ptr<Hook>, nb::handle, const nb::dict&>(), nb::arg("hook"),
            nb::arg("exchange").none(), nb::arg("parts"))
-      .def_prop_rw("enabled", &DirectPath::enabled, &DirectPath::set_enabled);
+      .def_prop_rw("enabled", &DirectPath::enabled, &DirectPath::set_enabled)
+      .def_prop_rw("holds", &DirectPath::holds, &DirectPath::set_holds);
   nb::class_<GradientCallback>(m, "GradientCallback",
                                nb::type_slots(kCallbackSlots<GradientCallback>))
       .def(nb::init<nb::object, std::string, nb::object>(), nb::arg("path"), nb::arg("name"),
@@ -380,11 +432,6 @@ void bind_direct(nb::module_& m) {
                nb::arg("kind") = smd::Kind::automatic)
           .def_prop_ro("is_inert", &ModuleCallback::inert);
   bind_copying(module);
-  nb::class_<ModuleTree>(m, "ModuleTree", "Tells whether a model has other parts than before.")
-      .def(nb::init<>())
-      .def("is_same", &ModuleTree::is_same, nb::arg("module"));
-  m.def("selection_key", &selection_key, nb::arg("hook"),
-        "Differs when other collections are active, or when any of them has changed.");
 }
 
 }  // namespace smdebug

@@ -153,10 +153,11 @@ std::shared_ptr<Hook> make(F&& make_hook) {
     return make_hook();
   }();
   return {check(std::move(made)).release(), [](Hook* hook) {
-            if (PyGILState_Check() == 0) {
+            if (PyGILState_GetThisThreadState() == nullptr) {  // no thread of Python, or no Python
               delete hook;
               return;
             }
+            const nb::gil_scoped_acquire held;  // it may or may not have been held
             const nb::gil_scoped_release released;
             delete hook;
           }};
@@ -287,6 +288,7 @@ void bind_hook(nb::module_& m) {
       .def_prop_ro("step", [](const Hook& h) { return h.step().step; })
       .def("mode_step", &Hook::mode_step, nb::arg("mode"))
       .def_prop_ro("last_saved_step", &Hook::last_saved_step)
+      .def_prop_ro("committed_steps", &Hook::committed_steps)
       .def_prop_ro("training_run", &Hook::training_run)
       .def_prop_ro("is_step_wanted", &Hook::is_step_wanted)
       .def_prop_ro("is_step_saved", &Hook::is_step_saved)

@@ -36,8 +36,33 @@ using Refused = std::vector<std::tuple<size_t, std::string>>;
 // Calls that move at least this many bytes let other Python threads run meanwhile.
 constexpr int64_t kReleaseBytes = 64 << 10;
 
+// Names of tensors that come in the same list again and again.
+class Tickets final {
+ public:
+  explicit Tickets(std::vector<std::string> names) {
+    for (std::string& name : names) tickets_.emplace_back(std::move(name));
+  }
+  size_t size() const { return tickets_.size(); }
+  smd::Ticket& operator[](size_t i) { return tickets_[i]; }
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const smd::Ticket& ticket : tickets_) names.push_back(ticket.name());
+    return names;
+  }
+  const std::string& name(int64_t i) const {
+    if (i < 0 || i >= static_cast<int64_t>(size())) {
+      throw nb::index_error(fmt::format("There is no name {} among {}.", i, size()).c_str());
+    }
+    return tickets_[static_cast<size_t>(i)].name();
+  }
+
+ private:
+  std::deque<smd::Ticket> tickets_;
+};
+
 struct Offered {
   std::string_view name;
+  smd::Ticket* ticket;
   smd::TensorView view;
   ExchangedTensor exchanged;          // what the view refers to
   std::optional<TensorArg> imported;  // the same without the exchange API
@@ -64,24 +89,22 @@ std::optional<std::string> look(nb::handle tensor, const std::optional<ExchangeA
   return std::nullopt;
 }
 
-// Saves the tensors of a list that the hook wants. Gives back which could not be read, and why.
-Refused save_all(Hook& hook, const nb::list& names, const nb::list& tensors, smd::Kind kind,
-                 nb::handle exchange) {
+// Saves the tensors of a list that are wanted. Gives back which could not be read, and why.
+// begin(i, offered) gives the name of one, false: it is not wanted; save(offered) saves it.
+template <typename Begin, typename Save>
+Refused save_each(size_t count, const nb::list& tensors, nb::handle exchange, Begin&& begin,
+                  Save&& save) {
   Refused refused;
-  if (nb::len(names) != nb::len(tensors)) {
-    raise("SMDebugValueError",
-          fmt::format("{} names do not fit {} tensors.", nb::len(names), nb::len(tensors)));
-  }
-  if (!hook.is_step_wanted()) return refused;
   std::optional<ExchangeApi> api;
   if (!exchange.is_none()) api = check(ExchangeApi::from(exchange));
   std::deque<Offered> offered;  // views refer to its elements
   int64_t bytes = 0;
-  for (size_t i = 0; i < nb::len(names); ++i) {
-    const std::string_view name = to_name(names[i]);
-    if (kind == smd::Kind::automatic && !hook.wants(name)) continue;
+  for (size_t i = 0; i < count; ++i) {
     Offered& next = offered.emplace_back();
-    next.name = name;
+    if (!begin(i, next)) {
+      offered.pop_back();
+      continue;
+    }
     if (auto reason = look(tensors[i], api, next)) {
       refused.emplace_back(i, std::move(*reason));
       offered.pop_back();
@@ -90,27 +113,61 @@ Refused save_all(Hook& hook, const nb::list& names, const nb::list& tensors, smd
     bytes += next.view.size_bytes();
   }
   smd::Status status;
-  const auto save = [&] {
+  {
+    std::optional<nb::gil_scoped_release> released;
+    if (bytes >= kReleaseBytes) released.emplace();
     for (const Offered& tensor : offered) {
-      if (status = hook.save(tensor.name, tensor.view, kind); !status.ok()) return;
+      if (status = save(tensor); !status.ok()) break;
     }
-  };
-  if (bytes >= kReleaseBytes) {
-    const nb::gil_scoped_release released;
-    save();
-  } else {
-    save();
   }
   check(std::move(status));
   return refused;
 }
 
-// (raw, shape, names of reductions)
+void check_lengths(size_t names, size_t tensors) {
+  if (names == tensors) return;
+  raise("SMDebugValueError", fmt::format("{} names do not fit {} tensors.", names, tensors));
+}
+
+Refused save_all(Hook& hook, const nb::list& names, const nb::list& tensors, smd::Kind kind,
+                 nb::handle exchange) {
+  check_lengths(nb::len(names), nb::len(tensors));
+  if (!hook.is_step_wanted()) return {};
+  const auto begin = [&](size_t i, Offered& next) {
+    next.name = to_name(names[i]);
+    return kind != smd::Kind::automatic || hook.wants(next.name);
+  };
+  return save_each(nb::len(names), tensors, exchange, begin, [&](const Offered& tensor) {
+    return hook.save(tensor.name, tensor.view, kind);
+  });
+}
+
+Refused save_again(Hook& hook, Tickets& tickets, const nb::list& tensors, nb::handle exchange) {
+  check_lengths(tickets.size(), nb::len(tensors));
+  if (!hook.is_step_wanted()) return {};
+  const auto begin = [&](size_t i, Offered& next) {
+    next.ticket = &tickets[i];
+    next.name = next.ticket->name();
+    return hook.wants(*next.ticket);
+  };
+  return save_each(tickets.size(), tensors, exchange, begin,
+                   [&](const Offered& tensor) { return hook.save(*tensor.ticket, tensor.view); });
+}
+
+// "": nothing. "values": it is saved as it is, or shown as a histogram. "statistics": what can be
+// told of its elements is enough.
+const char* wish_for(Hook& hook, std::string_view name) {
+  if (!hook.wants(name)) return "";
+  const smd::Action action = hook.wanted(name);
+  return action.raw || !action.histogram_of.empty() ? "values" : "statistics";
+}
+
+// (values, shape, names of reductions)
 std::tuple<bool, bool, std::vector<std::string>> wanted(Hook& hook, std::string_view name) {
   const smd::Action action = hook.wanted(name);
   std::vector<std::string> reductions;
   action.reductions.for_each([&](smd::Reduction r) { reductions.push_back(r.name()); });
-  return {action.raw, action.shape, std::move(reductions)};
+  return {action.raw || !action.histogram_of.empty(), action.shape, std::move(reductions)};
 }
 
 // Values of a tensor with floating elements, in the type that its reductions have.
@@ -292,10 +349,23 @@ void bind_torch(nb::module_& m) {
   m.def("save_all", &save_all, nb::arg("hook"), nb::arg("names"), nb::arg("tensors"),
         nb::arg("kind") = smd::Kind::automatic, nb::arg("exchange") = nb::none(),
         "Saves the tensors that are wanted; (index, reason) of those that cannot be read.");
+  nb::class_<Tickets>(m, "Tickets", "Names of tensors that come in the same list again and again.")
+      .def(nb::init<std::vector<std::string>>(), nb::arg("names"))
+      .def("__len__", &Tickets::size)
+      .def("__getitem__", &Tickets::name)
+      .def("__iter__", [](const Tickets& tickets) { return nb::iter(nb::cast(tickets.names())); });
+  m.def("save_all", &save_again, nb::arg("hook"), nb::arg("names"), nb::arg("tensors"),
+        nb::arg("exchange") = nb::none(),
+        "The same for tensors that come again, whose names are not looked up each time.");
   m.def("wanted", &wanted, nb::arg("hook"), nb::arg("name"),
-        "(raw, shape, names of reductions): what is saved of a tensor at this step.");
+        "(values, shape, names of reductions): what is saved of a tensor at this step.");
+  m.def("wish_for", &wish_for, nb::arg("hook"), nb::arg("name"),
+        "What a tensor is needed for at this step: 'values', 'statistics', or '' for nothing.");
   m.def("save_reductions", &save_reductions, nb::arg("hook"), nb::arg("name"), nb::arg("values"),
         nb::arg("dtype"), "Saves reductions that were computed elsewhere.");
+  m.def(
+      "look_at_late", [](Hook& hook) { hook.look_at_late(); }, nb::arg("hook"),
+      "Looks for bad values in the statistics that have come from devices.");
   m.def(
       "save_shape",
       [](Hook& hook, std::string_view name, const std::vector<int64_t>& shape) {

@@ -23,6 +23,8 @@ void bind_diff(nanobind::module_& m);
 void bind_rules(nanobind::module_& m);
 void bind_reduce(nanobind::module_& m);
 void bind_torch(nanobind::module_& m);
+void bind_tree(nanobind::module_& m);
 void bind_direct(nanobind::module_& m);
+void bind_gpu(nanobind::module_& m);
 
 }  // namespace smdebug

@@ -30,13 +30,13 @@ struct CallArguments {
   PyObject* positional;  // a tuple
   PyObject* keywords;    // a dict, or nullptr
 
-  size_t size() const { return static_cast<size_t>(PyTuple_GET_SIZE(positional)); }
+  size_t size() const { return static_cast<size_t>(NB_TUPLE_GET_SIZE(positional)); }
   nb::handle operator[](size_t i) const {
-    return PyTuple_GET_ITEM(positional, static_cast<Py_ssize_t>(i));
+    return NB_TUPLE_GET_ITEM(positional, static_cast<Py_ssize_t>(i));
   }
   // Throws Python's TypeError unless there are `count` arguments without names.
   void expect(size_t count) const {
-    if (size() == count && (keywords == nullptr || PyDict_GET_SIZE(keywords) == 0)) return;
+    if (size() == count && (keywords == nullptr || NB_DICT_GET_SIZE(keywords) == 0)) return;
     PyErr_Format(PyExc_TypeError, "%zu arguments were expected, not %zu.", count, size());
     throw nb::python_error();
   }

@@ -65,6 +65,21 @@ smd::Result<ExchangeApi> ExchangeApi::from(nb::handle capsule) {
 smd::Result<smd::TensorView> ExchangeApi::view(nb::handle tensor, ExchangedTensor& out) const {
   if (look_(tensor.ptr(), &out.tensor) != 0) return taken_error();
   SMD_TRY(const smd::TensorView view, smd::view_of_dlpack(out.tensor, out.strides_bytes));
+  return checked(tensor, view);
+}
+
+smd::Result<smd::TensorView> ExchangeApi::view_anywhere(nb::handle tensor,
+                                                        ExchangedTensor& out) const {
+  if (look_(tensor.ptr(), &out.tensor) != 0) return taken_error();
+  if (!out.on_device()) {
+    SMD_TRY(const smd::TensorView view, smd::view_of_dlpack(out.tensor, out.strides_bytes));
+    return checked(tensor, view);
+  }
+  SMD_TRY(const smd::TensorView view, smd::view_anywhere(out.tensor, out.strides_bytes));
+  return checked(tensor, view);
+}
+
+smd::Result<smd::TensorView> ExchangeApi::checked(nb::handle tensor, smd::TensorView view) const {
   SMD_TRY(const bool released, is_released(tensor, view));
   if (released) {
     return smd::Error{smd::ErrorCode::unsupported, "There is no memory behind the tensor."};

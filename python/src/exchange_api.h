@@ -19,6 +19,8 @@ namespace nb = nanobind;
 struct ExchangedTensor {
   smdebug_dl_tensor tensor{};
   smd::AxisStrides strides_bytes{};
+
+  bool on_device() const { return tensor.device_type == smd::kDlpackCuda; }
 };
 
 class ExchangeApi final {
@@ -30,8 +32,12 @@ class ExchangeApi final {
   // The view of a tensor; `out` must live as long. Errors are those of the tensor's own library or
   // of view_of_dlpack(). A conjugated or negated view is refused: DLPack cannot tell it.
   smd::Result<smd::TensorView> view(nb::handle tensor, ExchangedTensor& out) const;
+  // The same, also of a tensor on a CUDA device, which on_device() tells.
+  smd::Result<smd::TensorView> view_anywhere(nb::handle tensor, ExchangedTensor& out) const;
 
  private:
+  smd::Result<smd::TensorView> checked(nb::handle tensor, smd::TensorView view) const;
+
   using Look = int (*)(void* tensor, smdebug_dl_tensor* out);
   explicit ExchangeApi(Look look) : look_(look) {}
 

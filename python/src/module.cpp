@@ -26,5 +26,7 @@ NB_MODULE(_core, m) {
   smdebug::bind_rules(m);
   smdebug::bind_reduce(m);
   smdebug::bind_torch(m);
+  smdebug::bind_tree(m);
   smdebug::bind_direct(m);
+  smdebug::bind_gpu(m);
 }

@@ -230,7 +230,7 @@ void TensorArg::take_strings(nb::handle array, std::string_view name) {
 smd::Number to_number(nb::handle value, std::string_view name) {
   PyObject* object = value.ptr();
   if (PyFloat_CheckExact(object))
-    return smd::Number::real(DType::float64, PyFloat_AS_DOUBLE(object));
+    return smd::Number::real(DType::float64, PyFloat_AsDouble(object));
   if (PyBool_Check(object)) return smd::Number::integer(DType::boolean, object == Py_True ? 1 : 0);
   if (PyLong_CheckExact(object)) {
     int64_t whole = 0;

@@ -13,7 +13,8 @@ from typing import Any
 
 from smdebug import _core
 
-PACKAGE = Path(__file__).resolve().parents[1]
+# Where the package lies that is tested: in the checkout, or where a wheel was installed.
+PACKAGE = Path(_core.__file__).resolve().parents[1]
 TIMEOUT_SECS = 60
 
 

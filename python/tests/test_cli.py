@@ -29,9 +29,9 @@ EVENTS = "events/000000000001/000000000001_worker_0.tfevents"
 Done = subprocess.CompletedProcess[str]
 
 
-def run(*words: object, **variables: str) -> Done:
+def run(*words: object, program: Path = PROGRAM, **variables: str) -> Done:
     return subprocess.run(
-        [PROGRAM, *map(str, words)],
+        [program, *map(str, words)],
         env={**os.environ, "PYTHONPATH": str(PACKAGE), **variables},
         capture_output=True,
         text=True,
@@ -397,10 +397,19 @@ def test_the_manual_page_is_understood():
     assert "--repair" in done.stdout
 
 
-def program_beside_python(folder: Path) -> Path:
-    """A copy of the program beside an interpreter, as in an installed environment."""
+def copy_of_program(folder: Path) -> Path:
+    """A copy of the program, which finds the libraries that a wheel has brought."""
     folder.mkdir()
     shutil.copy(PROGRAM, folder / "smdebug")
+    libraries = Path(smdebug.__file__).parents[1] / "smdebug.libs"
+    if libraries.exists():
+        (folder.parent / libraries.name).symlink_to(libraries)
+    return folder / "smdebug"
+
+
+def program_beside_python(folder: Path) -> Path:
+    """A copy of the program beside an interpreter, as in an installed environment."""
+    copy_of_program(folder)
     (folder / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     (folder / "python3").chmod(0o755)
     return folder / "smdebug"
@@ -422,8 +431,10 @@ def test_commands_in_python_run_in_the_interpreter_beside_the_program(tmp_path):
     assert about["packages"]["numpy"] == np.__version__
 
 
-def test_without_python_the_hand_over_fails_with_a_sentence():
-    fails_with(run("environment", PATH="/nowhere"), "written in Python", "cannot be started")
+def test_without_python_the_hand_over_fails_with_a_sentence(tmp_path):
+    alone = copy_of_program(tmp_path / "bin")
+    done = run("environment", program=alone, PATH="/nowhere")
+    fails_with(done, "written in Python", "cannot be started")
 
 
 def test_commands_in_python_are_in_the_catalog_and_refuse_others(capsys):

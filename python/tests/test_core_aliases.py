@@ -57,6 +57,8 @@ NAMES = {
     "access_layer.s3handler": "S3Handler ListRequest ReadObjectRequest DeleteRequest",
     "state_store": "StateStore",
     "utils": "error_handling_agent is_first_process FRAMEWORK SagemakerSimulator ScriptSimulator",
+    "hook": "BaseHook",
+    "singleton_utils": "get_hook set_hook del_hook",
     "hook_utils": "verify_and_get_out_dir get_tensorboard_dir",
     "s3_utils": "list_s3_objects",
     "sagemaker_utils": "is_sagemaker_job",
@@ -74,6 +76,17 @@ def test_the_names_that_tools_import_are_there(module: str) -> None:
         assert hasattr(imported, name), name
     for name in getattr(imported, "__all__", []):
         assert hasattr(imported, name), name
+
+
+def test_the_modules_of_trials_give_the_classes_of_the_package() -> None:
+    from smdebug import trial
+    from smdebug.trials import local_trial, s3_trial, utils
+    from smdebug.trials import trial as base
+
+    assert base.Trial is trial.Trial
+    assert local_trial.LocalTrial is trial.LocalTrial
+    assert s3_trial.S3Trial is trial.S3Trial
+    assert utils.create_trial is smdebug.create_trial
 
 
 def test_nothing_of_ours_imports_the_aliases() -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,23 @@ def test_an_exception_in_a_with_block_writes_the_recorder(out_dir: Path) -> None
     assert trial.findings()[0]["reason"].startswith("KeyError")
 
 
+def test_a_lock_that_is_never_given_back_costs_the_recorder_alone(
+    out_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smdebug.hook.LAST_WORDS_MS", 10)
+    hook = recorder(out_dir)
+    hook._lock = threading.Lock()
+    steps(hook, 8)
+    with hook._lock:  # as of a thread that is gone
+        hook._last_words("unheard")
+    hook._last_words("planted")
+    assert not hook._lock.locked()
+    hook.close()
+    trial = create_trial(str(out_dir))
+    assert trial.steps() == [0, 4, 5, 6, 7]
+    assert [finding["reason"] for finding in trial.findings()] == ["planted"]
+
+
 JOB = """
 import os, signal, sys
 import numpy as np
@@ -156,6 +174,31 @@ assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL and sys.excepthook is 
     assert done.returncode == 0, done.stderr
     trial = create_trial(str(out_dir))
     assert trial.steps() == [0] and trial.findings() == []
+
+
+def test_a_forked_child_that_fails_in_a_with_block_waits_for_no_lock(out_dir: Path) -> None:
+    end = """
+class Taken:
+    def acquire(self, timeout):
+        raise AssertionError("asked for")
+hook._lock = Taken()
+child = os.fork()
+if child == 0:
+    try:
+        with hook:
+            raise KeyError("planted")
+    except KeyError:
+        os._exit(3)
+    finally:
+        os._exit(4)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 3
+hook._lock = None
+hook.close()
+"""
+    done = run_job(out_dir, "original", end)
+    assert done.returncode == 0, done.stderr
+    assert create_trial(str(out_dir)).findings() == []
 
 
 @LAYOUTS

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import pickle
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +147,21 @@ def test_steps_are_counted_and_saved_by_the_plan(out_dir: Path) -> None:
     hook.close()
     assert recorded.steps(out_dir) == [0, 3, 6]
     assert recorded.value(out_dir, "w", 6).tolist() == [6, 6]
+
+
+@pytest.mark.parametrize("layout", ["original", "packed"])
+def test_a_committed_step_can_be_read_while_the_hook_is_open(out_dir: Path, layout: str) -> None:
+    hook = Hook(out_dir, save_config=EVERY_STEP, save_all=True, layout=layout)
+    assert hook.committed_steps == 0
+    for step in range(3):
+        with hook.step():
+            hook.save("w", ONE * step)
+    assert hook._core.wait_until_written(60_000)
+    assert hook.committed_steps == 3
+    assert smdebug.create_trial(out_dir).steps() == [0, 1, 2]
+    hook.close()
+    assert hook.committed_steps == 3
+    assert copy.copy(hook).committed_steps == 0
 
 
 def test_the_layout_comes_from_the_argument_or_the_environment(
@@ -761,6 +778,20 @@ def test_hooks_can_be_subclassed(out_dir: Path) -> None:
     assert hook.saved == ["w"]
     assert recorded.names(out_dir, worker="worker_3") == ["my/w"]
     assert isinstance(smdebug.get_hook(), Mine)
+
+
+def test_nothing_of_a_hook_that_is_gone_stays_in_memory(out_dir: Path) -> None:
+    hook = Hook(out_dir, save_config=EVERY_STEP, save_all=True)
+    hook.get_collection("mine").include("w")
+    with hook.step():
+        hook.save("w", ONE)
+    hook.close()
+    parts = [hook, hook._core, hook.collection_manager]
+    alive = [weakref.ref(part) for part in parts]
+    singleton.del_hook()
+    del hook, parts
+    gc.collect()
+    assert [part() for part in alive] == [None, None, None]
 
 
 def test_a_pickled_or_copied_hook_is_inert(out_dir: Path) -> None:

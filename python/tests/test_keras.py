@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,19 @@ EVERY_STEP = SaveConfig(save_interval=1)
 
 
 pytestmark = pytest.mark.usefixtures("strict")
+
+
+def test_scripts_find_the_hook_under_both_of_its_paths(keras: Any) -> None:
+    import smdebug.tensorflow as smd
+    import smdebug.tensorflow.keras as package
+    from smdebug.tensorflow.keras import KerasHook
+
+    assert KerasHook is smd.KerasHook
+    assert issubclass(KerasHook, keras.callbacks.Callback)
+    assert "KerasHook" in dir(package)
+    assert pickle.loads(pickle.dumps(KerasHook)) is KerasHook
+    with pytest.raises(AttributeError, match="KerasHok"):
+        _ = package.KerasHok
 
 
 # ---- names and steps
@@ -401,7 +415,7 @@ def test_numbers_of_the_validation_belong_to_it(keras: Any, out_dir: Path) -> No
     np.testing.assert_allclose(
         trial.tensor("predictions").value(3, mode=modes.PREDICT), given[3 * BATCH :], atol=1e-7
     )
-    from smdebug.tensorflow.keras_capture import Swap, TestDispatcher
+    from smdebug.tensorflow.keras.capture import Swap, TestDispatcher
 
     assert not isinstance(model.test_function, Swap | TestDispatcher)
     assert leftovers(model) == []

@@ -198,3 +198,10 @@ def test_the_guide_is_true(tmp_path: Path) -> None:
     from markdown_examples import check_examples
 
     check_examples(ROOT / "docs/guide/keras.md", tmp_path)
+
+
+@pytest.mark.keras_only(generations=(3,))
+def test_the_quick_start_prints_what_is_shown(tmp_path: Path) -> None:
+    from markdown_examples import check_examples
+
+    check_examples(ROOT / "docs/guide/quick-start.md", tmp_path, "Keras")

@@ -26,7 +26,8 @@ from keras_models import (
     trial_of,
     value,
 )
-from smdebug.tensorflow import SaveConfig, keras_wrappers, modes
+from smdebug.tensorflow import SaveConfig, modes
+from smdebug.tensorflow.keras import wrappers
 
 EVERY_STEP = SaveConfig(save_interval=1)
 
@@ -306,7 +307,7 @@ def test_mistakes_are_one_sentence_and_training_goes_on(
 def test_a_failure_of_ours_does_not_reach_training(
     keras: Any, out_dir: Path, messages: Messages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from smdebug.tensorflow.keras_record import Record
+    from smdebug.tensorflow.keras.record import Record
 
     def fail(*args: Any) -> None:
         raise RuntimeError("on purpose")
@@ -331,7 +332,7 @@ def test_a_function_that_cannot_be_made_costs_a_capture_only(
         raise TypeError("on purpose")
 
     monkeypatch.setenv("SMDEBUG_STRICT", "0")
-    monkeypatch.setattr(keras_wrappers, "_with_capture", fail)
+    monkeypatch.setattr(wrappers, "_with_capture", fail)
     hook = make_hook(out_dir, save_all=True)
 
     def run(model: Any, callback: Any) -> Any:

@@ -31,7 +31,7 @@ from keras_models import (
     trial_of,
     value,
 )
-from smdebug.tensorflow import SaveConfig, keras_worker, modes
+from smdebug.tensorflow import SaveConfig, modes
 
 EVERY_STEP = SaveConfig(save_interval=1)
 HERE = Path(__file__).resolve().parent
@@ -131,7 +131,7 @@ def test_two_replicas_give_the_whole_batch(keras: Any, out_dir: Path) -> None:
 
 def named_replicas(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[str]]:
     """Two replicas whose devices are workers, as GPUs are, and the names of these."""
-    monkeypatch.setattr(keras_worker, "KIND", "CPU")
+    monkeypatch.setattr("smdebug.tensorflow.keras.worker.KIND", "CPU")
     strategy = tf.distribute.MirroredStrategy(["CPU:1", "CPU:0"])
     return strategy, [f"/replica:0/task:0/device:CPU:{i}" for i in (1, 0)]
 

@@ -191,6 +191,10 @@ def test_the_guide_is_true(tmp_path: Path) -> None:
     check_examples(ROOT / "docs/guide/mxnet.md", tmp_path)
 
 
+def test_the_quick_start_prints_what_is_shown(tmp_path: Path) -> None:
+    check_examples(ROOT / "docs/guide/quick-start.md", tmp_path, "MXNet")
+
+
 def test_the_reference_names_every_argument_and_member() -> None:
     text = (ROOT / "docs/reference/mxnet.md").read_text(encoding="utf-8")
     common = set(inspect.signature(BaseHook.__init__).parameters)

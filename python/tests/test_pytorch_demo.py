@@ -58,6 +58,11 @@ def test_names_the_sick_layer_and_keeps_the_run(tmp_path):
     assert found
     assert found.groups() == ("block3", "10")
     assert f"The run is in {tmp_path / 'run'}" in done.stdout
+    assert re.search(r"^warning: LayerStopped: .*block3", done.stdout, re.M)
+    assert f"The report, for any browser: {tmp_path / 'run/report.html'}" in done.stdout
+    assert "block3" in (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    command = re.search(r"^See it on a live page: (\S+) serve --open (\S+)$", done.stdout, re.M)
+    assert os.access(command[1], os.X_OK) and command[2] == str(tmp_path / "run")
     assert (tmp_path / "run/training_job_end.ts").exists()
     assert "\x1b" not in done.stdout
 

@@ -130,12 +130,19 @@ def test_a_tensor_of_another_device_goes_through_the_queue(
     )
     with hook.step():
         recorder = hook._recorder
-        reductions: list[Any] = []
-        recorder._queue("reduced", torch.arange(3.0), _core.Kind.automatic, reductions)
-        recorder._queue("whole", torch.arange(3), _core.Kind.automatic, reductions)
-        recorder._queue("a_loss", torch.ones(()), _core.Kind.loss, reductions)
-        assert [item[0] for item in reductions] == ["reduced"]
-        recorder._device.reduce(reductions)
+        reduced: list[str] = []
+        reduce = recorder._device.reduce
+
+        def noting(wanted: list[Any]) -> None:
+            reduced.extend(item[0] for item in wanted)
+            reduce(wanted)
+
+        monkeypatch.setattr(recorder._device, "reduce", noting)
+        kind = _core.Kind.automatic
+        pairs = [("reduced", torch.arange(3.0)), ("whole", torch.arange(3))]
+        recorder._queue(pairs, kind, in_backward=False)
+        recorder._queue([("a_loss", torch.ones(()))], _core.Kind.loss, in_backward=False)
+        assert reduced == ["reduced"]
         assert recorder.has_pending
     hook.close()
     trial = create_trial(str(out_dir))

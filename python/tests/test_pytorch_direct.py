@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from smdebug import _core
-from smdebug.pytorch import Hook, SaveConfig, create_trial
+from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial, modes
 from smdebug.pytorch import tensors as torch_tensors
 from torch import nn
 
@@ -99,6 +99,93 @@ def test_few_tensors_need_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         *["Sequential_input_0", "Sequential_output_0"],
     ]
     assert len(create_trial(tmp_path / "run").tensor_names()) == 4 + 4 + 6 + 2
+
+
+class Chain(nn.Module):
+    """Its middle layer is called again and again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.middle = nn.Linear(3, 3)
+        self.calls = 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        for _ in range(self.calls):
+            x = self.middle(x)
+        return x
+
+
+def run_with_changes(out_dir: Path, exchange: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Two hooks on a model, while everything changes that decides what is saved."""
+    monkeypatch.setattr(torch_tensors, "EXCHANGE_API", exchange)
+    torch.manual_seed(0)
+    net = Chain()
+    few = ReductionConfig(reductions=["min", "max"])
+    hook = Hook(out_dir / "one", save_all=True, save_config=EVERY_STEP, reduction_config=few)
+    other = Hook(
+        out_dir / "other", include_regex=["middle"], save_config=SaveConfig(save_interval=2)
+    )
+    for one in (hook, other):
+        one.register_module(net)
+
+    def exclude_within_the_step(*_: Any) -> None:
+        if step == 3:
+            for name in ("all", "gradients"):
+                hook.get_collection(name).exclude("gradient/.*first.weight")
+
+    net.middle.register_full_backward_hook(exclude_within_the_step)
+    size, dtype = 3, torch.float32
+    for step in range(12):
+        if step == 2:
+            hook.get_collection("all").exclude("first_output")
+        if step == 4:
+            hook.get_collection("all").reduction_config = ReductionConfig(norms=["l2"])
+        if step in (5, 6):
+            for one in (hook, other):
+                one.set_mode(modes.EVAL if step == 5 else modes.TRAIN)
+        if step == 7:
+            net.calls, size = 3, 5
+        if step == 8:
+            dtype = torch.float64
+            net.to(dtype)
+        if step == 9:
+            net.last = net.first  # seen under another name, too
+        if step == 10:
+            other.get_collection("default").include("last")
+        net(torch.randn(size, 3, dtype=dtype)).sum().backward()
+        net.zero_grad()
+    hook.close()
+    other.close()
+    return [create_trial(out_dir / "one"), create_trial(out_dir / "other")]
+
+
+def saved_of(trial: Any, name: str, step: int) -> Any:
+    """Everything that a step has of a tensor."""
+    tensor = trial.tensor(name)
+    reductions = tensor.reduction_values(step)
+    return reductions or (tensor.value(step).dtype, tensor.value(step).tolist())
+
+
+def test_both_ways_see_what_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = torch_tensors.EXCHANGE_API
+    short = run_with_changes(tmp_path / "short", exchange, monkeypatch)
+    long = run_with_changes(tmp_path / "long", None, monkeypatch)
+    for a, b in zip(short, long, strict=True):
+        assert a.tensor_names() == b.tensor_names()
+        for name in a.tensor_names():
+            assert a.tensor(name).steps() == b.tensor(name).steps(), name
+            for step in a.tensor(name).steps():
+                assert saved_of(a, name, step) == saved_of(b, name, step), (name, step)
+    one, other = short
+    assert one.tensor("first_output_0").steps() == [0, 1]
+    assert one.tensor("gradient/Chain_first.weight").steps() == [0, 1, 2]
+    assert one.tensor("middle_output_2").steps() == [7, 8, 9, 10, 11]
+    assert set(saved_of(one, "middle_output_0", 3)) == {("min", False), ("max", False)}
+    assert set(saved_of(one, "middle_output_0", 4)) == {("l2", False)}
+    assert other.tensor("middle_output_2").value(8).dtype == np.float64
+    assert other.tensor("middle_output_0").value(8).shape == (5, 3)
 
 
 def test_copies_of_a_callback_do_nothing(tmp_path: Path) -> None:

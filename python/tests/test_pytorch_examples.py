@@ -53,6 +53,10 @@ def test_the_examples_of_the_guide_print_what_is_shown(tmp_path: Path, page: str
     check_examples(ROOT / f"docs/guide/{page}.md", tmp_path)
 
 
+def test_the_quick_start_prints_what_is_shown(tmp_path: Path) -> None:
+    check_examples(ROOT / "docs/guide/quick-start.md", tmp_path, "PyTorch")
+
+
 def test_the_reference_names_every_argument_and_member() -> None:
     page = (ROOT / "docs/reference/pytorch.md").read_text(encoding="utf-8")
     code = " ".join(re.findall(r"`[^`]+`", page))

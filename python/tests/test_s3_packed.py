@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -149,13 +150,61 @@ def test_a_run_in_s3_answers_like_one_in_a_directory(uri: str, tmp_path: Path) -
     assert not [name for name in names if name.startswith(("index", "events", "v2/log", "v2/note"))]
 
 
-def test_a_copy_of_the_objects_is_a_run(uri: str, tmp_path: Path) -> None:
+def copied(uri: str, tmp_path: Path) -> Path:
+    """The objects of a run as files."""
     storage = _core.Storage.open(uri)
     for path, _ in storage.list():
         target = tmp_path / "copy" / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(storage.read(path))
-    assert create_trial(tmp_path / "copy").diff(create_trial(uri)).equal
+    return tmp_path / "copy"
+
+
+def test_a_copy_of_the_objects_is_a_run(uri: str, tmp_path: Path) -> None:
+    assert create_trial(copied(uri, tmp_path)).diff(create_trial(uri)).equal
+
+
+def verified(uri: str, *words: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and report of `smdebug verify`."""
+    command = [PROGRAM, "verify", "--json", "--deep", *words, uri]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_whole_run_in_s3_is_well(uri: str, tmp_path: Path) -> None:
+    code, report = verified(uri)
+    assert (code, report["problems"]) == (0, [])
+    assert report["steps"] == STEPS and report["payloads_checked"] == report["tensors"] > 0
+    # A copy of the objects has no logs, too.
+    copy = copied(uri, tmp_path)
+    code, report = verified(str(copy))
+    assert (code, report["problems"]) == (0, [])
+    assert verified(str(copy), "--repair")[1]["repairs"] == []
+
+
+def test_a_segment_that_is_missing_or_was_never_committed_is_told(
+    uri: str,
+) -> None:
+    storage = _core.Storage.open(uri)
+    [*_, segment] = files_in(uri, "v2/seg")
+    storage.write(f"{segment[:-8]}00000099", storage.read(segment))
+    code, report = verified(uri)
+    assert code == 0
+    assert [(p["fault"], p["damage"]) for p in report["problems"]] == [("log_missing", False)]
+    storage.remove(segment)
+    code, report = verified(uri)
+    assert code == 1
+    assert ("segment_missing", True) in [(p["fault"], p["damage"]) for p in report["problems"]]
+
+
+def test_a_changed_byte_of_a_segment_in_s3_is_found(uri: str) -> None:
+    storage = _core.Storage.open(uri)
+    [segment, *_] = files_in(uri, "v2/seg")
+    content = bytearray(storage.read(segment))
+    content[len(content) // 3] ^= 0x10
+    storage.write(segment, bytes(content))
+    code, report = verified(uri, "--repair")
+    assert code == 1 and report["problems"] and report["repairs"] == []
 
 
 def test_opening_costs_two_gets_and_a_list(uri: str) -> None:

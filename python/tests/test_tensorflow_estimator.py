@@ -11,6 +11,7 @@ import session_training as training
 import smdebug.tensorflow as smd
 import tensorflow as tf
 import test_tensorflow_session_run as run
+from markdown_examples import ROOT, check_examples
 from session_training import tf1
 
 
@@ -192,3 +193,7 @@ def test_a_script_with_estimators_is_recorded_without_a_change(
     assert set(trial.modes()) == {smd.modes.TRAIN, smd.modes.EVAL, smd.modes.PREDICT}
     for name in trial.tensor_names(collection="gradients"):
         assert trial.tensor(name).steps(mode=smd.modes.TRAIN) == [0, 2, 4]
+
+
+def test_the_quick_start_prints_what_is_shown(tmp_path: Path) -> None:
+    check_examples(ROOT / "docs/guide/quick-start.md", tmp_path, "Estimators")

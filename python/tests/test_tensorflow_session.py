@@ -13,7 +13,7 @@ import tensorflow as tf
 from conftest import Messages
 from session_training import tf1
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.tensorflow.session_plan import FetchPlans
+from smdebug.tensorflow.session.plan import FetchPlans
 
 WEIGHT = "foobar/weight1:0"
 GRADIENT = "gradients/product_grad/tuple/control_dependency_1:0"
@@ -30,6 +30,15 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
 def hook_of(out_dir: Path, **options: Any) -> smd.SessionHook:
     options.setdefault("save_config", smd.SaveConfig(save_interval=2))
     return smd.SessionHook(str(out_dir), **options)
+
+
+def test_scripts_find_the_hook_under_all_of_its_names() -> None:
+    from smdebug.tensorflow.estimator import EstimatorHook
+    from smdebug.tensorflow.session import EstimatorHook as second_name
+    from smdebug.tensorflow.session import SessionHook
+
+    assert SessionHook is smd.SessionHook
+    assert EstimatorHook is second_name is smd.EstimatorHook
 
 
 class Asked(tf1.train.SessionRunHook):
@@ -417,7 +426,7 @@ def test_sparse_gradients_are_saved_dense(out_dir: Path) -> None:
 def test_large_sparse_gradients_are_saved_as_rows(
     out_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("smdebug.tensorflow.session_plan.SPARSE_DENSE_LIMIT", 8)
+    monkeypatch.setattr("smdebug.tensorflow.session.plan.SPARSE_DENSE_LIMIT", 8)
     hook = hook_of(out_dir, include_collections=["gradients"], include_regex=["Reshape"])
     with tf.Graph().as_default():
         table = tf1.get_variable("table", (6, 2))

@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+from markdown_examples import check_examples
 from smdebug.hook import BaseHook
 from smdebug.tensorflow.session import SessionHook
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/guide/tensorflow-sessions.md"
-# Examples switch a whole process to graphs.
-CHECK = """
-import sys
-from pathlib import Path
-from markdown_examples import check_examples
-check_examples(Path(sys.argv[1]), Path(sys.argv[2]))
-"""
 
 
 def test_the_examples_of_the_guide_print_what_is_shown(tmp_path: Path) -> None:
-    paths = [str(ROOT / "python"), str(ROOT / "tests/support")]
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {paths}\n{CHECK}", PAGE, tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    check_examples(PAGE, tmp_path)
 
 
 def test_the_reference_names_every_member_and_collection() -> None:
@@ -40,3 +24,7 @@ def test_the_reference_names_every_member_and_collection() -> None:
     names -= {"after_create_session"}  # as sessions have it
     names |= {name for name, _, _ in SessionHook.builtin_collections}
     assert {name for name in names if not re.search(rf"\b{name}\b", code)} == set()
+
+
+def test_the_quick_start_prints_what_is_shown(tmp_path: Path) -> None:
+    check_examples(ROOT / "docs/guide/quick-start.md", tmp_path, "Sessions of TensorFlow")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import smdebug
-from recorded import PACKAGE, TIMEOUT_SECS
+from recorded import PACKAGE, TIMEOUT_SECS, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("SMDEBUG_PROGRAM", ROOT / "build/dev/smdebug"))
@@ -74,6 +74,7 @@ def test_ctrl_c_ends_it_with_what_was_found(tmp_path, number):
     hook = make_hook(out_dir)
     for value in (np.nan, 1):
         save(hook, value)
+    wait_until(out_dir.exists)  # written by another thread
     watch = start_watch(out_dir, "--on-fire", "continue")
     assert "ExplodingTensor" in watch.stdout.readline()
     watch.send_signal(number)

@@ -197,3 +197,8 @@ def test_everything_can_be_undone(
 
 def test_the_guide_is_true(tmp_path: Path) -> None:
     check_examples(ROOT / "docs/guide/xgboost.md", tmp_path)
+
+
+@pytest.mark.parametrize("section", ["XGBoost", "LightGBM"])
+def test_the_quick_start_prints_what_is_shown(tmp_path: Path, section: str) -> None:
+    check_examples(ROOT / "docs/guide/quick-start.md", tmp_path, section)

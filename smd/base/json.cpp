@@ -7,6 +7,9 @@
 #include <optional>
 #include <vector>
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+template class nlohmann::detail::serializer<nlohmann::ordered_json>;
+
 namespace smd {
 namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "smd/cli/json_output.h"
-#include "smd/cli/text_width.h"
+#include "smd/picture/text_width.h"
 #include "smd/reduce/reduce.h"
 
 namespace smd::cli {

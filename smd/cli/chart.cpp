@@ -6,10 +6,10 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <string_view>
 
-#include "smd/cli/text_width.h"
+#include "smd/picture/interval.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {
@@ -23,27 +23,11 @@ struct Signs {
 constexpr Signs kUnicode = {"│", "┤", "└", "─", "×", "▲", "▼"};
 constexpr Signs kAscii = {"|", "+", "+", "-", "x", "^", "v"};
 
-// A closed interval of doubles that maps its members to 0…1 without overflow.
-struct Span {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  bool empty() const { return low > high; }
-  // Widens a single value so that it lies in the middle.
-  void settle() {
-    if (empty()) *this = {0, 1};
-    if (low < high) return;
-    const double half = low == 0 ? 1 : std::abs(low) / 2;
-    low = std::max(low - half, std::numeric_limits<double>::lowest());
-    high = std::min(high + half, std::numeric_limits<double>::max());
-  }
-  double part(double value) const { return (value / 2 - low / 2) / (high / 2 - low / 2); }
-  double at(double part) const { return low * (1 - part) + high * part; }
-};
+// An axis needs two ends: a single value lies in the middle.
+void settle(Interval& shown) {
+  if (shown.empty()) shown = {0, 1};
+  if (shown.low == shown.high) shown.widen(shown.low == 0 ? 1 : std::abs(shown.low) / 2);
+}
 
 std::string label(double value) { return fmt::format("{:.4g}", value); }
 
@@ -127,7 +111,7 @@ class Canvas final {
   std::vector<Cell> cells_;
 };
 
-std::string legend_of(const std::vector<Series>& series, const ChartOptions& options, bool dots) {
+std::string legend_of(const std::vector<PlotLine>& series, const ChartOptions& options, bool dots) {
   if (series.size() < 2) return "";
   std::string out;
   for (size_t i = 0; i < series.size(); ++i) {
@@ -139,15 +123,11 @@ std::string legend_of(const std::vector<Series>& series, const ChartOptions& opt
   return out;
 }
 
-}  // namespace
-
-namespace {
-
 // The series as a logarithmic axis shows them.
-std::vector<Series> logarithms(const std::vector<Series>& series) {
-  std::vector<Series> out;
-  for (const Series& one : series) {
-    Series made{.name = one.name};
+std::vector<PlotLine> logarithms(const std::vector<PlotLine>& series) {
+  std::vector<PlotLine> out;
+  for (const PlotLine& one : series) {
+    PlotLine made{.name = one.name};
     for (const auto& [x, y] : one.points) {
       if (y > 0 || std::isnan(y)) made.points.emplace_back(x, std::log10(y));
     }
@@ -158,13 +138,13 @@ std::vector<Series> logarithms(const std::vector<Series>& series) {
 
 }  // namespace
 
-std::string draw_chart(const std::vector<Series>& drawn, const ChartOptions& options) {
-  const std::vector<Series> series = options.log ? logarithms(drawn) : drawn;
+std::string draw_chart(const std::vector<PlotLine>& drawn, const ChartOptions& options) {
+  const std::vector<PlotLine> series = options.log ? logarithms(drawn) : drawn;
   const Signs& signs = options.ascii ? kAscii : kUnicode;
   const bool dots = !options.ascii && (options.color || series.size() < 2);
-  Span xs;
-  Span ys;
-  for (const Series& one : series) {
+  Interval xs;
+  Interval ys;
+  for (const PlotLine& one : series) {
     for (const auto& [x, y] : one.points) {
       if (!std::isfinite(x)) continue;
       xs.add(x);
@@ -173,8 +153,8 @@ std::string draw_chart(const std::vector<Series>& drawn, const ChartOptions& opt
   }
   if (xs.empty()) return "There is nothing to draw.\n";
   const bool has_values = !ys.empty();
-  xs.settle();
-  ys.settle();
+  settle(xs);
+  settle(ys);
 
   const int rows = std::max(options.height, 3);
   const auto y_label = [&](double y) { return label(options.log ? std::pow(10, y) : y); };

@@ -3,17 +3,11 @@
 // Lines in a terminal: (x, y) series drawn with braille dots. Pure function.
 
 #include <string>
-#include <utility>
 #include <vector>
 
-namespace smd::cli {
+#include "smd/picture/plot_line.h"
 
-struct Series {
-  std::string name;
-  // In the order of drawing. y may be NaN or infinite: such points are marked, and the line breaks.
-  // Points whose x is not finite are left out.
-  std::vector<std::pair<double, double>> points;
-};
+namespace smd::cli {
 
 struct ChartOptions {
   int width = 80;      // columns of the whole chart, at least 20
@@ -26,6 +20,6 @@ struct ChartOptions {
 
 // Lines with newlines: the plot with its axes, the x label, and a legend if there are several
 // series or marks. NaN is marked on the x axis, an infinity at the upper or lower edge.
-std::string draw_chart(const std::vector<Series>& series, const ChartOptions& options);
+std::string draw_chart(const std::vector<PlotLine>& series, const ChartOptions& options);
 
 }  // namespace smd::cli

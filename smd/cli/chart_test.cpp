@@ -7,7 +7,7 @@
 #include <limits>
 #include <sstream>
 
-#include "smd/cli/text_width.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {
@@ -18,8 +18,8 @@ using testing::Not;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-Series line(double (*f)(double), int count = 50) {
-  Series out{.name = "line"};
+PlotLine line(double (*f)(double), int count = 50) {
+  PlotLine out{.name = "line"};
   for (int i = 0; i < count; ++i) out.points.emplace_back(i, f(i));
   return out;
 }
@@ -65,7 +65,7 @@ TEST(Chart, every_width_holds_and_every_line_fits) {
 }
 
 TEST(Chart, what_is_not_finite_is_marked_and_explained) {
-  const std::vector<Series> series = {{"a", {{0, 1}, {1, kNan}, {2, kInf}, {3, -kInf}, {4, 2}}}};
+  const std::vector<PlotLine> series = {{"a", {{0, 1}, {1, kNan}, {2, kInf}, {3, -kInf}, {4, 2}}}};
   const auto text = draw_chart(series, {.width = 40, .height = 5});
   for (const char* sign : {"×", "▲", "▼", "NaN", "infinity"}) EXPECT_THAT(text, HasSubstr(sign));
   const auto ascii = draw_chart(series, {.width = 40, .height = 5, .ascii = true});
@@ -90,7 +90,7 @@ TEST(Chart, extremes_neither_overflow_nor_vanish) {
 }
 
 TEST(Chart, several_series_are_told_apart) {
-  const std::vector<Series> series = {{"up", {{0, 0}, {9, 9}}}, {"down\x1b", {{0, 9}, {9, 0}}}};
+  const std::vector<PlotLine> series = {{"up", {{0, 0}, {9, 9}}}, {"down\x1b", {{0, 9}, {9, 0}}}};
   const auto text = draw_chart(series, {.width = 40, .height = 6});
   EXPECT_THAT(text, HasSubstr("  o up\n"));
   EXPECT_THAT(text, HasSubstr("  x down\\x1b\n"));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "smd/cli/selection.h"
+#include "smd/cli/step_text.h"
 #include "smd/collection/builtin.h"
 #include "smd/rules/statistic.h"
 
@@ -15,14 +16,10 @@ namespace {
 constexpr size_t kMostLosses = 4;
 constexpr double kTolerance = 1e-6;
 
-std::string axis_label(Mode mode) {
-  return mode == Mode::global ? "step" : fmt::format("{} step", name_of(mode));
-}
-
-std::optional<Series> read(Trial& trial, const std::string& tensor, const SeriesQuery& query) {
+std::optional<PlotLine> read(Trial& trial, const std::string& tensor, const SeriesQuery& query) {
   const auto numbers = trial.series(tensor, query);
   if (!numbers.ok() || numbers->steps.empty()) return std::nullopt;
-  Series out{.name = number_label(tensor, query.reduction)};
+  PlotLine out{.name = number_label(tensor, query.reduction)};
   for (size_t i = 0; i < numbers->steps.size(); ++i) {
     out.points.emplace_back(static_cast<double>(numbers->steps[i]), numbers->values[i]);
   }
@@ -30,8 +27,8 @@ std::optional<Series> read(Trial& trial, const std::string& tensor, const Series
 }
 
 // The value if it is a single number, else a statistic that every tensor has.
-std::optional<Series> read_any(Trial& trial, const std::string& tensor, SeriesQuery query,
-                               std::initializer_list<std::string_view> reductions) {
+std::optional<PlotLine> read_any(Trial& trial, const std::string& tensor, SeriesQuery query,
+                                 std::initializer_list<std::string_view> reductions) {
   for (std::string_view reduction : reductions) {
     query.reduction = reduction;
     if (auto series = read(trial, tensor, query)) return series;
@@ -39,7 +36,7 @@ std::optional<Series> read_any(Trial& trial, const std::string& tensor, SeriesQu
   return std::nullopt;
 }
 
-bool passes_through(const Series& series, double x, double y) {
+bool passes_through(const PlotLine& series, double x, double y) {
   return std::ranges::any_of(series.points, [&](const auto& point) {
     return point.first == x && std::fabs(point.second - y) <= kTolerance * std::fabs(y);
   });
@@ -55,12 +52,12 @@ std::optional<Curve> curve_of(Trial& trial, const rules::Finding& finding) {
   const StepInfo& first = finding.first_step;
   const SeriesQuery query{.mode = first.mode, .worker = about->worker, .incomplete = true};
   Curve out;
-  out.options.x_label = axis_label(first.mode);
+  out.options.x_label = step_axis(first.mode);
   out.options.is_file = false;
   out.options.mark = static_cast<double>(first.mode == Mode::global ? first.step : first.mode_step);
   out.options.mark_label = "first hit";
   const auto statistic = rules::find_statistic(about->metric);
-  std::optional<Series> series;
+  std::optional<PlotLine> series;
   if (statistic && rules::reduction_of(*statistic)) {
     series = read_any(trial, about->tensor, query, {rules::name_of(*statistic)});
     // A rule may judge a difference of statistics under the name of the statistic.
@@ -93,7 +90,7 @@ std::optional<Curve> loss_curve(Trial& trial) {
     }
     if (out.series.empty()) continue;
     out.options.title = out.series.size() == 1 ? out.series[0].name : "losses";
-    out.options.x_label = axis_label(mode);
+    out.options.x_label = step_axis(mode);
     out.options.is_file = false;
     out.options.log = suits_log_axis(out.series);
     return out;

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "smd/cli/svg_chart.h"
+#include "smd/picture/svg_chart.h"
 #include "smd/rules/finding.h"
 #include "smd/trial/trial.h"
 
 namespace smd::cli {
 
 struct Curve {
-  std::vector<Series> series;
+  std::vector<PlotLine> series;
   SvgOptions options;
 };
 

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "smd/cli/markup.h"
+#include "smd/cli/step_text.h"
 #include "smd/cli/units.h"
+#include "smd/picture/markup.h"
 
 namespace smd::cli {
 namespace {
@@ -30,11 +31,6 @@ std::string verdict(const DiagnosedRun& run) {
   if (run.error) return "cannot be read";
   if (run.diagnosis.findings.empty()) return "no issues found";
   return counted(run.diagnosis.findings.size(), "finding");
-}
-
-std::string place(const StepInfo& step) {
-  if (step.mode == Mode::global) return fmt::format("step {}", step.step);
-  return fmt::format("step {} ({} {})", step.step, name_of(step.mode), step.mode_step);
 }
 
 std::string summary(std::span<const DiagnosedRun> runs) {
@@ -92,7 +88,8 @@ std::string card(const rules::Finding& finding, size_t rank, const std::optional
       "<article class=\"card {0}\">\n<h3>{1}. {2}<span class=\"tag\">{0}</span></h3>\n"
       "<p class=\"quiet\">{3}, first at {4}, last at {5}</p>\n<p>{6}</p>\n",
       severity, rank, finding.kind->name, counted(finding.hit_count, "hit"),
-      place(finding.first_step), place(finding.last_step), escaped(finding.first_hit.message));
+      step_text(finding.first_step), step_text(finding.last_step),
+      escaped(finding.first_hit.message));
   if (!finding.explained_by.empty()) {
     out += fmt::format("<p>Probably follows from {}.</p>\n", escaped(finding.explained_by));
   }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "smd/cli/markup.h"
+#include "smd/picture/markup.h"
 
 namespace smd::cli {
 namespace {

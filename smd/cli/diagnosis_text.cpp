@@ -5,9 +5,10 @@
 
 #include <ostream>
 
+#include "smd/cli/step_text.h"
 #include "smd/cli/table.h"
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {
@@ -36,11 +37,6 @@ void print_wrapped(std::ostream& out, std::string_view text, size_t indent, int 
   flush();
 }
 
-std::string place(const StepInfo& step) {
-  if (step.mode == Mode::global) return fmt::format("step {}", step.step);
-  return fmt::format("step {} ({} {})", step.step, name_of(step.mode), step.mode_step);
-}
-
 std::string tensors_of(const rules::Finding& finding) {
   std::vector<std::string> shown;
   for (const auto& one : finding.tensors) {
@@ -64,10 +60,11 @@ std::string painted(const Terminal& terminal, rules::Severity severity) {
 void print(const Terminal& terminal, const rules::Finding& finding) {
   std::ostream& out = terminal.out;
   const int width = terminal.out_width();
-  const std::string when = finding.hit_count == 1
-                               ? fmt::format("at {}", place(finding.first_step))
-                               : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
-                                             place(finding.first_step), place(finding.last_step));
+  const std::string when =
+      finding.hit_count == 1
+          ? fmt::format("at {}", step_text(finding.first_step))
+          : fmt::format("{} times, first at {}, last at {}", finding.hit_count,
+                        step_text(finding.first_step), step_text(finding.last_step));
   out << fmt::format("\n{}  {}", painted(terminal, finding.severity),
                      terminal.paint(Style::strong, finding.kind->name));
   const int columns = text_width(fmt::format("{:<7}  {}  {}", "", finding.kind->name, when));
@@ -139,13 +136,13 @@ void print_summary(const Terminal& terminal, std::span<const DiagnosedRun> runs)
     table.add_row({run.diagnosis.run, fmt::format("{}", run.diagnosis.step_count),
                    fmt::format("{}", findings.size()),
                    is_well ? "no issues found" : std::string(findings[0].kind->name),
-                   is_well ? "" : place(findings[0].first_step)});
+                   is_well ? "" : step_text(findings[0].first_step)});
   }
   terminal.out << '\n' << table.text(terminal);
 }
 
 void print_hit(const Terminal& terminal, rules::Severity severity, const rules::Hit& hit) {
-  terminal.out << fmt::format("{}  {}  {}  {}\n", place(hit.step), painted(terminal, severity),
+  terminal.out << fmt::format("{}  {}  {}  {}\n", step_text(hit.step), painted(terminal, severity),
                               terminal.paint(Style::strong, hit.rule), printable(hit.message))
                << std::flush;
 }

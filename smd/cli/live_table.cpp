@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "smd/cli/text_width.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {

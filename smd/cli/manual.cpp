@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "smd/cli/options.h"
-#include "smd/cli/text_width.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {

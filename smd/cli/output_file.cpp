@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "smd/base/bytes.h"
-#include "smd/cli/text_width.h"
+#include "smd/picture/text_width.h"
 #include "smd/storage/storage.h"
 
 namespace smd::cli {

@@ -9,13 +9,12 @@
 #include "smd/base/nearest.h"
 #include "smd/cli/manual.h"
 #include "smd/cli/options.h"
-#include "smd/cli/text_width.h"
 
 namespace smd::cli {
 namespace {
 
 ExitCode refuse(Terminal& terminal, std::string_view sentence) {
-  terminal.err << "smdebug: " << printable(sentence) << '\n' << std::flush;
+  terminal.say(sentence);
   return ExitCode::usage;
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <ostream>
 
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {

@@ -18,10 +18,17 @@ namespace smd::cli {
 Result<std::shared_ptr<storage::Storage>> open_run(std::string_view argument,
                                                    const storage::LocalOptions& options = {});
 
-// The same for those who wait for a run to begin: a path that is not there yet, or an empty
+// The same for those who wait for this run to begin: a path that is not there yet, or an empty
 // directory, is a run without steps, and `note` gets a sentence about it.
 Result<std::shared_ptr<storage::Storage>> open_future_run(std::string_view argument,
                                                           std::string& note);
+
+// What those are told who wait for runs at a place, or below it: that nothing is there yet, and
+// which name is nearest. "": there is a run, or only an object store could tell.
+std::string waiting_note(std::string_view argument);
+
+// The argument as a path: `~` is the home directory. A URI stays as it is.
+std::string expanded(std::string_view argument);
 
 // The run as it is now; does not wait for anything.
 Result<std::unique_ptr<Trial>> open_trial(std::string_view argument);

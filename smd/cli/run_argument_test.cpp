@@ -40,7 +40,10 @@ class RunArgumentTest : public testing::Test {
 
 TEST_F(RunArgumentTest, a_packed_run_is_opened) {
   file("packed/v2/log/worker_0.0000000000000100000002/00000000");
-  EXPECT_TRUE(open_run(folder + "/packed").ok());
+  const auto opened = open_run(folder + "/packed");
+  ASSERT_TRUE(opened.ok());
+  EXPECT_TRUE((*opened)->open("v2/log/worker_0.0000000000000100000002/00000000").ok());
+  EXPECT_FALSE((*opened)->open("notes.txt").ok());
 }
 
 TEST_F(RunArgumentTest, a_run_is_opened) {
@@ -118,6 +121,29 @@ TEST_F(RunArgumentTest, a_run_that_has_not_begun_can_be_waited_for) {
   file("code/train.py");
   EXPECT_FALSE(open_future_run(folder + "/code", note).ok());
   EXPECT_FALSE(open_future_run("", note).ok());
+}
+
+TEST_F(RunArgumentTest, those_who_wait_for_runs_are_told_where_none_is) {
+  run("jobs/first");
+  EXPECT_EQ(waiting_note(folder + "/jobs/first"), "");
+  EXPECT_EQ(waiting_note(folder + "/jobs"), "");
+  EXPECT_EQ(waiting_note("s3://bucket/run"), "");
+  EXPECT_EQ(waiting_note(folder + "/jbos"),
+            "There is no directory '" + folder + "/jbos'. Did you mean 'jobs'? Waiting for it.");
+  EXPECT_THAT(waiting_note(folder + "/nowhere/at/all"), HasSubstr("none above it"));
+  fs::create_directories(folder + "/empty");
+  EXPECT_THAT(waiting_note(folder + "/empty"), HasSubstr("/empty' is empty. Waiting for"));
+  file("code/train.py");
+  EXPECT_EQ(waiting_note(folder + "/code"),
+            "There is no run in '" + folder + "/code' yet. Waiting for one.");
+}
+
+TEST_F(RunArgumentTest, paths_may_begin_at_home) {
+  const char* const home = ::getenv("HOME");
+  ASSERT_NE(home, nullptr);
+  EXPECT_EQ(expanded("~/runs/"), std::string(home) + "/runs");
+  EXPECT_EQ(expanded("runs//"), "runs");
+  EXPECT_EQ(expanded("s3://bucket/runs/"), "s3://bucket/runs/");
 }
 
 TEST_F(RunArgumentTest, a_trial_does_not_wait_for_collections) {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "smd/base/result.h"
-#include "smd/cli/text_width.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {

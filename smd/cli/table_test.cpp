@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "smd/cli/text_width.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli {
 namespace {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "smd/picture/text_width.h"
+
 namespace smd::cli {
 namespace {
 
@@ -42,6 +44,10 @@ std::string_view code_of(Style style) {
 std::string Terminal::paint(Style style, std::string_view text) const {
   if (!color) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", code_of(style), text);
+}
+
+void Terminal::say(std::string_view sentence) const {
+  err << "smdebug: " << printable(sentence) << '\n' << std::flush;
 }
 
 Terminal system_terminal() {

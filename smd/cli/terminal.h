@@ -24,6 +24,8 @@ struct Terminal {
 
   // The text in the style's colour, or as it is.
   std::string paint(Style style, std::string_view text) const;
+  // A sentence for people on `err`, at once; whatever could steer a terminal is made harmless.
+  void say(std::string_view sentence) const;
   // The columns that a line on `out` may take; 0: any number.
   int out_width() const { return out_is_terminal ? width : 0; }
 };

@@ -16,6 +16,15 @@ TEST(Terminal, paints_only_where_there_is_colour) {
   EXPECT_EQ(terminal.paint(Style::bad, "x"), "\x1b[31mx\x1b[0m");
 }
 
+TEST(Terminal, sentences_go_to_err_and_cannot_steer_it) {
+  std::ostringstream out;
+  std::ostringstream err;
+  const Terminal terminal{.out = out, .err = err};
+  terminal.say("There is no '\x1b[2J'.");
+  EXPECT_EQ(err.str(), "smdebug: There is no '\\x1b[2J'.\n");
+  EXPECT_EQ(out.str(), "");
+}
+
 TEST(Terminal, colour_follows_the_choice_then_the_environment) {
   ::setenv("TERM", "xterm", 1);
   ::unsetenv("NO_COLOR");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "smd/base/json.h"
+#include "smd/collection/change_count.h"
 #include "smd/config/json_value.h"
 
 namespace smd {
@@ -75,6 +76,7 @@ Status Collection::include(std::string_view pattern) {
   SMD_TRY(Pattern compiled, Pattern::compile(pattern));
   include_.push_back({std::string(pattern), std::move(compiled)});
   ++revision_;
+  ChangeCount::grow();
   return {};
 }
 
@@ -82,18 +84,21 @@ Status Collection::exclude(std::string_view pattern) {
   SMD_TRY(Pattern compiled, Pattern::compile(pattern));
   exclude_.push_back({std::string(pattern), std::move(compiled)});
   ++revision_;
+  ChangeCount::grow();
   return {};
 }
 
 Status Collection::set_include_regex(const std::vector<std::string>& patterns) {
   SMD_TRY(include_, compile(patterns));
   ++revision_;
+  ChangeCount::grow();
   return {};
 }
 
 Status Collection::set_exclude_regex(const std::vector<std::string>& patterns) {
   SMD_TRY(exclude_, compile(patterns));
   ++revision_;
+  ChangeCount::grow();
   return {};
 }
 
@@ -113,6 +118,7 @@ void Collection::set_tensor_names(const std::vector<std::string>& names) {
   names_.clear();
   for (const std::string& name : names) names_.emplace(name, Membership::listed);
   ++revision_;
+  ChangeCount::grow();
 }
 
 void Collection::add_tensor_name(std::string_view name) {
@@ -120,6 +126,7 @@ void Collection::add_tensor_name(std::string_view name) {
   if (found != names_.end() && found->second == Membership::listed) return;
   names_.insert_or_assign(std::string(name), Membership::listed);
   ++revision_;
+  ChangeCount::grow();
 }
 
 void Collection::add_matched_name(std::string_view name) {
@@ -131,6 +138,7 @@ bool Collection::remove_tensor_name(std::string_view name) {
   if (found == names_.end()) return false;
   names_.erase(found);
   ++revision_;
+  ChangeCount::grow();
   return true;
 }
 
@@ -154,16 +162,19 @@ Membership Collection::membership(std::string_view name, std::vector<std::string
 void Collection::set_save_config(std::shared_ptr<SaveConfig> config) {
   save_config_ = std::move(config);
   ++revision_;
+  ChangeCount::grow();
 }
 
 void Collection::set_reduction_config(std::shared_ptr<ReductionConfig> config) {
   reduction_config_ = std::move(config);
   ++revision_;
+  ChangeCount::grow();
 }
 
 void Collection::set_save_histogram(bool value) {
   save_histogram_ = value;
   ++revision_;
+  ChangeCount::grow();
 }
 
 std::string Collection::to_json() const {

@@ -9,6 +9,7 @@
 
 #include "smd/base/json.h"
 #include "smd/base/nearest.h"
+#include "smd/collection/change_count.h"
 #include "smd/config/json_value.h"
 
 namespace smd {
@@ -52,6 +53,7 @@ Status CollectionSet::add(std::shared_ptr<Collection> collection) {
   }
   const auto [entry, is_new] = index_.emplace(collection->name(), collections_.size());
   ++revision_;
+  ChangeCount::grow();
   if (is_new) {
     collections_.push_back(std::move(collection));
   } else {
@@ -76,6 +78,7 @@ Status CollectionSet::set_num_workers(int64_t count) {
   }
   num_workers_ = count;
   ++revision_;
+  ChangeCount::grow();
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "smd/base/json.h"
+#include "smd/collection/change_count.h"
 
 namespace smd {
 namespace {
@@ -61,7 +62,13 @@ TEST(CollectionSet, refuses_an_empty_name_and_no_workers) {
 TEST(CollectionSet, revision_only_grows) {
   CollectionSet set;
   uint64_t last = set.revision();
-  auto grew = [&] { return std::exchange(last, set.revision()) < set.revision(); };
+  uint64_t changes = ChangeCount::get();
+  auto grew = [&] {
+    const bool counted = std::exchange(changes, ChangeCount::get()) < ChangeCount::get();
+    const bool grown = std::exchange(last, set.revision()) < set.revision();
+    EXPECT_EQ(counted, grown) << "whoever looks at the changes of all collections sees it";
+    return grown;
+  };
   auto a = *set.create("a");
   EXPECT_TRUE(grew());
   EXPECT_FALSE(grew());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "smd/base/json.h"
+#include "smd/collection/change_count.h"
 
 namespace smd {
 namespace {
@@ -75,7 +76,13 @@ TEST(Collection, an_invalid_pattern_is_refused_at_once) {
 TEST(Collection, every_change_raises_the_revision) {
   Collection collection("c");
   uint64_t last = collection.revision();
-  auto grew = [&] { return std::exchange(last, collection.revision()) < collection.revision(); };
+  uint64_t changes = ChangeCount::get();
+  auto grew = [&] {
+    const bool counted = std::exchange(changes, ChangeCount::get()) < ChangeCount::get();
+    const bool grown = std::exchange(last, collection.revision()) < collection.revision();
+    EXPECT_EQ(counted, grown) << "whoever looks at the changes of all collections sees it";
+    return grown;
+  };
   EXPECT_TRUE(collection.include("a").ok());
   EXPECT_TRUE(grew());
   EXPECT_TRUE(collection.exclude("b").ok());

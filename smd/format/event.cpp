@@ -204,7 +204,7 @@ void read_metadata(protozero::pbf_message<MetadataField> message, EventView& eve
       }
       const bool is_name = plugin.tag() == PluginField::name;
       const auto view = plugin.get_view();
-      (is_name ? name : content) = {view.data(), view.size()};
+      (is_name ? name : content) = std::string_view(view.data(), view.size());
     }
     const auto number = parse_decimal(content);
     if (!number) continue;

@@ -6,6 +6,7 @@
 #include <protozero/pbf_builder.hpp>
 #include <protozero/pbf_message.hpp>
 
+#include "smd/base/protobuf_field.h"
 #include "smd/format/tfrecord.h"
 
 namespace smd::format {
@@ -13,7 +14,6 @@ namespace {
 
 using protozero::pbf_builder;
 using protozero::pbf_message;
-using protozero::pbf_wire_type;
 
 enum class EntryField : protozero::pbf_tag_type {
   header = 1,
@@ -63,17 +63,6 @@ enum class RawField : protozero::pbf_tag_type {
   count = 8
 };
 enum class ShapeField : protozero::pbf_tag_type { tensor = 1, original_name = 2, dims = 3 };
-
-constexpr auto kVarint = pbf_wire_type::varint;
-constexpr auto kFixed64 = pbf_wire_type::fixed64;
-constexpr auto kFixed32 = pbf_wire_type::fixed32;
-constexpr auto kText = pbf_wire_type::length_delimited;
-
-// What a switch over tag_and_type() compares with: a known number of another wire type is skipped.
-template <typename Field>
-constexpr uint32_t field(Field number, pbf_wire_type wire) {
-  return protozero::tag_and_type(number, wire);
-}
 
 Error corrupt(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("The entry of the log is not valid: {}.", what)};

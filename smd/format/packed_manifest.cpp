@@ -5,6 +5,7 @@
 #include <protozero/pbf_builder.hpp>
 #include <protozero/pbf_message.hpp>
 
+#include "smd/base/protobuf_field.h"
 #include "smd/format/packed_log.h"
 
 namespace smd::format {
@@ -12,7 +13,6 @@ namespace {
 
 using protozero::pbf_builder;
 using protozero::pbf_message;
-using protozero::pbf_wire_type;
 
 enum class Field : protozero::pbf_tag_type {
   version = 1,
@@ -26,16 +26,6 @@ enum class Field : protozero::pbf_tag_type {
   end = 9
 };
 enum class FileField : protozero::pbf_tag_type { path = 1, content = 2 };
-
-constexpr auto kVarint = pbf_wire_type::varint;
-constexpr auto kFixed64 = pbf_wire_type::fixed64;
-constexpr auto kText = pbf_wire_type::length_delimited;
-
-// What a switch over tag_and_type() compares with: a known number of another wire type is skipped.
-template <typename Number>
-constexpr uint32_t field(Number number, pbf_wire_type wire) {
-  return protozero::tag_and_type(number, wire);
-}
 
 Error corrupt(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("The manifest is not valid: {}.", what)};

@@ -19,6 +19,10 @@ Result<bool> BadTensors::see(const StepInfo& step, std::string_view name, const 
   if (looks_good) return false;
   // A sum or a product can overflow although every element is finite.
   SMD_TRY(const NonFinite counts, count_nonfinite(tensor));
+  return see(step, name, counts);
+}
+
+bool BadTensors::see(const StepInfo& step, std::string_view name, const NonFinite& counts) {
   if (counts.total() == 0) return false;
   if (counts.total() == counts.negative_inf && is_mask(step, name)) return false;
   return add(step, {.name = std::string(name), .counts = counts});
@@ -49,6 +53,7 @@ bool BadTensors::is_mask(const StepInfo& step, std::string_view name) {
 bool BadTensors::add(const StepInfo& step, BadTensor bad) {
   const bool first = bad_.empty();
   if (first) step_ = step;
+  if (step.step != step_.step) return false;
   ++count_;
   if (bad_.size() <= kListed) bad_.push_back(std::move(bad));
   return first;

@@ -47,6 +47,8 @@ class BadTensors final {
   // reading.
   Result<bool> see(const StepInfo& step, std::string_view name, const TensorView& tensor,
                    const ReductionResult& results);
+  // Its counts, from elsewhere.
+  bool see(const StepInfo& step, std::string_view name, const NonFinite& counts);
   // Results alone, computed elsewhere.
   bool see(const StepInfo& step, std::string_view name,
            std::span<const std::pair<std::string, Number>> results);
@@ -54,7 +56,8 @@ class BadTensors final {
   // Found and not yet reported.
   bool is_found() const { return !bad_.empty() && !reported_; }
   const StepInfo& step() const { return step_; }
-  // The first one, then those of its step that came after it, at most kListed.
+  // The first one, then those of its step that came after it, at most kListed. Those of later
+  // steps, seen before the first one is reported, are none of them.
   const std::vector<BadTensor>& tensors() const { return bad_; }
   int64_t count() const { return count_; }
   const CallSite& call_site() const { return call_site_; }

@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "smd/base/json.h"
+
 namespace smd {
 namespace {
 
@@ -27,6 +29,18 @@ std::string Bill::to_text() const {
       "steps.",
       time_text(cost_secs), time_text(training_secs), share() * 100, tensors, size_text(bytes),
       saved_steps, steps);
+}
+
+std::string Bill::to_json(std::string_view worker) const {
+  const Json json = {
+      {"worker", worker},   {"cost_secs", cost_secs}, {"training_secs", training_secs},
+      {"share", share()},   {"steps", steps},         {"saved_steps", saved_steps},
+      {"tensors", tensors}, {"bytes", bytes},         {"stride", stride}};
+  return dump_json(json) + "\n";
+}
+
+std::string bill_file_name(std::string_view worker) {
+  return fmt::format("overhead/{}.json", worker);
 }
 
 }  // namespace smd

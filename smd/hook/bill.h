@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace smd {
 
@@ -20,6 +21,11 @@ struct Bill {
   double share() const { return training_secs > 0 ? cost_secs / training_secs : 0; }
   // One sentence.
   std::string to_text() const;
+  // Of this worker, as a file of the run.
+  std::string to_json(std::string_view worker) const;
 };
+
+// overhead/<worker>.json
+std::string bill_file_name(std::string_view worker);
 
 }  // namespace smd

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "smd/base/json.h"
+
 namespace smd {
 namespace {
 
@@ -16,6 +18,16 @@ TEST(Bill, says_what_recording_cost_in_one_sentence) {
   EXPECT_EQ(bill.to_text(),
             "Recording took 250.0 ms of 50.0 s on the training thread (0.50 %): 400 tensors, 1.5 "
             "MiB in 20 of 1000 steps.");
+}
+
+TEST(Bill, is_a_file_of_the_run) {
+  const Bill bill{.cost_secs = 0.5, .training_secs = 2, .steps = 9, .saved_steps = 3};
+  const auto parsed = parse_json(bill.to_json("worker_0"), "a bill");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ((*parsed)["worker"], "worker_0");
+  EXPECT_EQ((*parsed)["share"], 0.25);
+  EXPECT_EQ((*parsed)["saved_steps"], 3);
+  EXPECT_EQ(bill_file_name("worker_0"), "overhead/worker_0.json");
 }
 
 TEST(Bill, has_no_share_before_the_training) {

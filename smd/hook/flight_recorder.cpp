@@ -26,13 +26,30 @@ void FlightRecorder::begin_step(const StepInfo& step) {
 
 void FlightRecorder::add(std::string_view name, double wall_secs,
                          std::span<const StoredReduction> values) {
-  if (steps_.empty() || values.empty()) return;
-  Kept& now = steps_.back();
-  now.tensors.push_back({.name = number_of(name),
-                         .first = static_cast<uint32_t>(now.values.size()),
-                         .count = static_cast<uint32_t>(values.size()),
-                         .wall_secs = wall_secs});
-  now.values.insert(now.values.end(), values.begin(), values.end());
+  if (!values.empty() && !steps_.empty()) add(number_of(name), wall_secs, values);
+}
+
+void FlightRecorder::add(uint32_t number, double wall_secs,
+                         std::span<const StoredReduction> values) {
+  if (!steps_.empty()) add_to(steps_.back(), number, wall_secs, values);
+}
+
+void FlightRecorder::add_late(Step step, std::string_view name, double wall_secs,
+                              std::span<const StoredReduction> values) {
+  if (values.empty()) return;
+  for (Kept& kept : steps_) {
+    if (kept.step.step == step) return add_to(kept, number_of(name), wall_secs, values);
+  }
+}
+
+void FlightRecorder::add_to(Kept& kept, uint32_t number, double wall_secs,
+                            std::span<const StoredReduction> values) {
+  if (values.empty()) return;
+  kept.tensors.push_back({.name = number,
+                          .first = static_cast<uint32_t>(kept.values.size()),
+                          .count = static_cast<uint32_t>(values.size()),
+                          .wall_secs = wall_secs});
+  kept.values.insert(kept.values.end(), values.begin(), values.end());
   bytes_ += sizeof(Tensor) + values.size_bytes();
   make_room();
 }

@@ -38,6 +38,12 @@ class FlightRecorder final {
   void begin_step(const StepInfo& step);
   // Of the step that was begun last; before the first one: nothing.
   void add(std::string_view name, double wall_secs, std::span<const StoredReduction> values);
+  // The same for callers that have kept the number of a name: it never changes.
+  void add(uint32_t number, double wall_secs, std::span<const StoredReduction> values);
+  uint32_t number_of(std::string_view name);
+  // Of a step that was begun before; if it has gone: nothing.
+  void add_late(Step step, std::string_view name, double wall_secs,
+                std::span<const StoredReduction> values);
   void add_raw(std::string_view name, const TensorView& tensor, double wall_secs);
   // The run has the tensors of the current step: it need not be written again.
   void mark_saved();
@@ -87,7 +93,8 @@ class FlightRecorder final {
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
 
-  uint32_t number_of(std::string_view name);
+  void add_to(Kept& kept, uint32_t number, double wall_secs,
+              std::span<const StoredReduction> values);
   const Kept* find(Step step) const;
   // With values and tensors, but without raw ones; what it held does not count any more.
   Kept take_front();

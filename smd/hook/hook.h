@@ -10,7 +10,9 @@
 
 #include <array>
 #include <chrono>
+#include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,12 +40,14 @@
 #include "smd/hook/guard.h"
 #include "smd/hook/inherited_configs.h"
 #include "smd/hook/kind.h"
+#include "smd/hook/late_tensor.h"
 #include "smd/hook/resume_state.h"
 #include "smd/hook/save_plan.h"
 #include "smd/hook/save_wish.h"
 #include "smd/hook/scalar_board.h"
 #include "smd/hook/step_clock.h"
 #include "smd/hook/stride_notice.h"
+#include "smd/hook/ticket.h"
 #include "smd/reduce/reduce.h"
 #include "smd/storage/s3/options.h"
 #include "smd/storage/spool.h"
@@ -164,6 +168,7 @@ class Hook final {
   std::optional<bool> is_saved_within(int64_t count) const;
   // This tensor is saved or watched at this step.
   bool wants(std::string_view name);
+  bool wants(Ticket& ticket);
   // What is wanted of it at this step; empty: nothing. For callers that reduce it themselves.
   Action wanted(std::string_view name);
   bool is_collection_active(std::string_view name) const;
@@ -174,6 +179,8 @@ class Hook final {
 
   // A tensor that the model offers: saved as its collections want it.
   Status save(std::string_view name, const TensorView& tensor, Kind kind = Kind::automatic);
+  // The same, with the name and the kind of the ticket.
+  Status save(Ticket& ticket, const TensorView& tensor);
   // The same without a copy: nobody changes the memory any more.
   Status save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind = Kind::automatic);
   // One tensor under several names: each is saved as its collections want it, and the values are
@@ -186,6 +193,22 @@ class Hook final {
   // Those that nobody wants are left out. Names are those of Reduction::name().
   Status save_reductions(std::string_view name,
                          std::span<const std::pair<std::string, Number>> values);
+  // The same of a tensor whose reductions are not there yet: the writer thread waits for them. What
+  // is looked for in them is found some steps later.
+  Status save_late(std::string_view name, std::shared_ptr<LateTensor> tensor);
+  // What is to be done with the elements of such a tensor. It joins the collection of its kind.
+  struct LateWish {
+    bool raw = false;  // to be given to save_late_values()
+    bool now =
+        false;  // somebody looks at them at once: they must be waited for, and saved as usual
+  };
+  Result<LateWish> late_wish(std::string_view name, Kind kind);
+  // The elements of a tensor that are still being copied: the writer thread waits for them. The
+  // owner of `tensor` keeps `memory`.
+  Status save_late_values(std::string_view name, const OwnedTensor& tensor,
+                          std::shared_ptr<LateMemory> memory);
+  // Looks at those that have come; begin_step() does so, too.
+  void look_at_late() { settle_late(false); }
   // The shape of such a tensor, if it is wanted.
   Status save_shape(std::string_view name, std::span<const int64_t> shape);
   // A tensor that the user saves by hand into collections, included or not: saved whenever the step
@@ -248,6 +271,8 @@ class Hook final {
   size_t peak_queue_bytes() const { return writer_ ? writer_->peak_queue_bytes() : 0; }
 
  private:
+  static constexpr Step kNever = std::numeric_limits<Step>::max();
+
   explicit Hook(HookOptions options);
   Status initialize();
   Status restore();
@@ -280,20 +305,35 @@ class Hook final {
   Status offer_wanted(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                       Kind kind);
   void warn_of_early(std::string_view name);
-  // Does what is wanted of a tensor.
+  // Whether something is to be done with tensors now.
+  bool takes(std::string_view name);
+  // What SavePlan::key() is now that collections may have changed.
+  uint64_t plan_key();
+  // Finds out what is wanted under its name, unless that is known.
+  void look_up(Ticket& ticket);
+  // Does what is wanted of a tensor. `number`: of its name in the flight recorder, if it is known.
   Status record(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
-                const Action& action);
+                const Action& action, std::optional<uint32_t> number = {});
   // The same without its values; whether they are wanted.
-  Result<bool> record_numbers(std::string_view name, const TensorView& tensor,
-                              const Action& action);
+  Result<bool> record_numbers(std::string_view name, const TensorView& tensor, const Action& action,
+                              std::optional<uint32_t> number = {});
   Status record_values(std::string_view name, const TensorView& tensor, const OwnedTensor* owned,
                        std::span<const std::string_view> other_names = {});
   Status watch(std::string_view name, const TensorView& tensor);
-  // Reduces a tensor for the flight recorder and the search for the first bad one, together with
-  // what is to be saved of it.
+  // Reduces a tensor for the flight recorder and the search for the first bad one, of which `seen`
+  // is wanted, together with what is to be saved of it.
+  Status observe(std::string_view name, const TensorView& tensor, const Action& seen,
+                 const Action& saved, std::optional<uint32_t> number = {});
   Status observe(std::string_view name, const TensorView& tensor);
   Status look_for_bad(std::string_view name, const TensorView& tensor);
   void report_bad_tensor();
+  // Looks at the results of late tensors in their order; those that are not there yet stay, unless
+  // `wait`.
+  void settle_late(bool wait);
+  // Of the step that ends.
+  void end_late_step();
+  bool is_bad_step_complete() const;
+  void trigger_late(const StepInfo& step, std::string_view name, bool nan);
   ReductionSet recorded_reductions(const Action& seen) const;
   void store_reductions(const ReductionSet& wanted);
   // Of the flight recorder; the current step is over, but not handed over yet.
@@ -310,7 +350,8 @@ class Hook final {
   void emit(SavedScalar scalar);
   void emit_mean(std::string_view name, const TensorView& tensor, const Action& action);
   void emit_histogram(std::string_view name, std::string_view collection, double wall_secs);
-  Status reduce_into_step(std::string_view name, const TensorView& tensor, const Action& action);
+  Status reduce_into_step(std::string_view name, const TensorView& tensor, const Action& action,
+                          std::optional<uint32_t> number);
   Result<Action> custom_action(std::string_view name, std::span<const std::string> collections);
   // Before anything of a tensor is handed over.
   void tell_membership(std::string_view name);
@@ -334,6 +375,7 @@ class Hook final {
 
   std::optional<SavePlan> plan_;
   uint64_t planned_revision_ = 0;
+  uint64_t seen_changes_ = 0;  // ChangeCount that tickets know of
   std::array<Step, kModes.size()>
       next_active_{};  // the first mode step at which the plan saves something
   std::array<std::string, kModes.size()>
@@ -374,10 +416,20 @@ class Hook final {
   static constexpr FlightRecorderOptions kRecent{.steps = 4, .max_bytes = size_t{16} << 20};
   FlightRecorder recent_{kRecent};
   bool remembers_saved() const { return !recorder_ && bad_.is_looking(); }
+  void remember(std::string_view name, std::optional<uint32_t> number, double wall_secs);
   std::unique_ptr<FlightRun> flight_run_;
   std::string dump_reason_;  // empty: nothing is to be dumped
   int dumps_ = 0;
   BadTensors bad_;
+  struct Late {
+    StepInfo step;
+    std::string name;
+    double wall_secs = 0;
+    bool watched = false;
+    ReductionSet saved, recorded;
+    std::shared_ptr<LateTensor> tensor;  // none: the end of the step
+  };
+  std::deque<Late> late_;
   bool observes_ = false;         // every step is looked at
   bool reduced_already_ = false;  // the tensor at hand: reduced_ holds all that is wanted of it
 

@@ -1,24 +1,25 @@
-// The part of the hook that looks at every step: its cost and the budget, the flight recorder and
-// the first bad tensor.
+// The part of the hook that looks at every step: its cost and the budget, tensors that are watched
+// for a NaN, the flight recorder and the first bad tensor.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
+#include "smd/base/nearest.h"
 #include "smd/hook/findings.h"
 #include "smd/hook/hook.h"
 #include "smd/hook/stored_name.h"
+#include "smd/types/tensor_name.h"
 #include "smd/types/worker.h"
 
 namespace smd {
 namespace {
 
-constexpr Step kNever = std::numeric_limits<Step>::max();
 // A chief announces a new stride so many of its saved steps ahead: time for others to read it.
 constexpr Step kNoticeAhead = 4;
 constexpr std::string_view kFlightFolder = "flight";
 constexpr uint64_t kMostNoticeBytes = 4096;
+constexpr std::string_view kWhenNan = "smdebug/when_nan";
 
 ReductionSet parsed(std::initializer_list<std::string_view> names) {
   ReductionSet set;
@@ -90,6 +91,50 @@ void Hook::use_stride(int64_t stride) {
   }
 }
 
+// ---- tensors that are watched for a NaN
+
+Status Hook::watch(std::string_view name, const TensorView& tensor) {
+  const Mode mode = step().mode;
+  std::erase(unseen_watches_, name);
+  if (!unseen_watches_.empty()) seen_names_.emplace_back(name);
+  if (!plan_->is_watched(mode, name)) return {};
+  SMD_TRY(const bool nan, contains_nan(tensor));
+  auto [known, added] = nan_before_[index_of(mode)].try_emplace(std::string(name), false);
+  if (!std::exchange(known->second, nan) && nan) {
+    if (!saving_) plan_->deactivate();
+    plan_->trigger(mode, name);
+    saving_ = true;
+    triggered_[index_of(mode)] = name;
+    step_trigger_ = name;
+    options_.log->warning(fmt::format("'{}' holds a NaN at step {} ({} step {}): saving starts.",
+                                      name, step().step, name_of(mode), step().mode_step));
+    open_step();
+    if (writer_) {
+      const int64_t one[] = {1};
+      writer_->strings(kWhenNan, one, {{name}}, options_.clock->unix_secs());
+    }
+  }
+  return {};
+}
+
+// Under the name that people gave it and under the one it is stored as.
+Status Hook::watch_scalar(std::string_view name, const Number& value) {
+  const TensorView view{.data = value.bits.data(), .dtype = value.dtype, .shape = {}};
+  SMD_RETURN_IF_ERROR(watch(name, view));
+  return watch(std::string(kScalarPrefix).append(name), view);
+}
+
+void Hook::report_unseen_watches() {
+  for (const std::string& name : unseen_watches_) {
+    options_.log->warning(
+        fmt::format("'{}' is watched for NaN but no tensor of this name was seen in the "
+                    "first step.{}",
+                    name, did_you_mean(name, seen_names_)));
+  }
+  unseen_watches_.clear();
+  seen_names_ = {};
+}
+
 // ---- what is looked at in every step
 
 ReductionSet Hook::recorded_reductions(const Action& seen) const {
@@ -112,17 +157,19 @@ void Hook::store_reductions(const ReductionSet& wanted) {
 }
 
 Status Hook::observe(std::string_view name, const TensorView& tensor) {
-  static const ReductionSet magnitude = parsed({"abs_max"});
   const Action seen = plan_->observed(name);
+  return observe(name, tensor, seen, saving_ ? plan_->wanted(name) : Action{});
+}
+
+Status Hook::observe(std::string_view name, const TensorView& tensor, const Action& seen,
+                     const Action& saved, std::optional<uint32_t> number) {
+  static const ReductionSet magnitude = parsed({"abs_max"});
   if (seen.empty() || tensor.size() == 0) return {};
   const ReductionSet recorded = recorded_reductions(seen);
   ReductionRequest request{.reductions = recorded};
   if (info_of(tensor.dtype).kind == DTypeKind::complex) request.reductions.merge(magnitude);
-  if (saving_) {
-    const Action& saved = plan_->wanted(name);
-    request.reductions.merge(saved.reductions);
-    request.histogram = !saved.histogram_of.empty() && tensor.dtype != DType::boolean;
-  }
+  request.reductions.merge(saved.reductions);
+  request.histogram = !saved.histogram_of.empty() && tensor.dtype != DType::boolean;
   if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
     return guard_.handle("reduce", std::move(reduced.error()));
   }
@@ -131,7 +178,7 @@ Status Hook::observe(std::string_view name, const TensorView& tensor) {
   if (!recorder_) return {};
   const double now = options_.clock->unix_secs();
   store_reductions(recorded);
-  recorder_->add(name, now, stored_);
+  recorder_->add(number ? *number : recorder_->number_of(name), now, stored_);
   if (recorder_->options().raw) recorder_->add_raw(name, tensor, now);
   return {};
 }
@@ -194,6 +241,7 @@ FlightRun& Hook::flight_run() {
 void Hook::write_flight_recorder() {
   const std::string reason = std::exchange(dump_reason_, {});
   if (!recorder_ || !writer_) return;
+  settle_late(true);
   FlightDump dump{.reason = reason, .worker = worker_.name};
   std::vector<StepInfo> late;
   for (const StepInfo& kept : recorder_->unsaved()) {

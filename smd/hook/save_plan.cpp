@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "smd/base/nearest.h"
 #include "smd/collection/builtin.h"
@@ -171,6 +172,7 @@ void SavePlan::observe(Mode mode) {
   if (observed == observed_ && !answers_.empty()) return;
   observed_ = std::move(observed);
   observed_row_ = row_of(observed_);
+  find_key();
 }
 
 bool SavePlan::is_observed(std::string_view collection) const {
@@ -215,6 +217,19 @@ void SavePlan::select(Active active) {
     due_count_ += entries_[i].wish ? 0 : active_[i];
   }
   row_ = row_of(active_);
+  find_key();
+}
+
+void SavePlan::find_key() {
+  static std::atomic<uint64_t> last{0};
+  const auto [it, added] = keys_.try_emplace({row_, observed_row_}, 0);
+  if (added) it->second = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  key_ = it->second;
+}
+
+void SavePlan::renew_keys() {
+  keys_.clear();
+  find_key();
 }
 
 size_t SavePlan::row_of(const Active& active) {

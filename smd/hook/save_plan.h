@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "smd/collection/collection_set.h"
@@ -76,6 +77,12 @@ class SavePlan final {
   bool any_due() const { return due_count_ > 0; }
   bool is_active(std::string_view collection) const;
 
+  // Of the present choice of active and observed collections. No other choice has the same, nor has
+  // another plan of the process, so what was answered with a key is good as long as the key stays.
+  uint64_t key() const { return key_; }
+  // Collections may have changed: every choice gets a new key.
+  void renew_keys();
+
   // What the active collections that hold `name` want of it.
   const Action& wanted(std::string_view name);
   // The part of it that the user configured, and the wishes, which count where the user does not
@@ -123,6 +130,7 @@ class SavePlan final {
                   std::vector<std::shared_ptr<Collection>>& taking_part);
   // The row of answers for a set of entries.
   size_t row_of(const Active& active);
+  void find_key();
   const Answer& answer(size_t row_index, const Active& active, std::string_view name);
 
   std::vector<Entry> entries_;
@@ -138,6 +146,8 @@ class SavePlan final {
   size_t row_ = 0;
   Active observed_;
   size_t observed_row_ = 0;
+  std::map<std::pair<size_t, size_t>, uint64_t> keys_;  // of the two rows
+  uint64_t key_ = 0;
   uint64_t generation_ = 0;
 };
 

@@ -66,6 +66,10 @@ Result<TensorView> view_of_dlpack(const smdebug_dl_tensor& tensor, AxisStrides& 
                     "to the host first.",
                     tensor.device_type)};
   }
+  return view_anywhere(tensor, strides_bytes);
+}
+
+Result<TensorView> view_anywhere(const smdebug_dl_tensor& tensor, AxisStrides& strides_bytes) {
   const auto dtype = dtype_from_dlpack(tensor.dtype_code, tensor.dtype_bits);
   if (!dtype || tensor.dtype_lanes != 1) {
     return Error{

@@ -38,9 +38,10 @@ PassOptions plan(DType dtype, const ReductionRequest& request) {
 template <typename T>
 Pass<T> run(const Kernels& kernels, const TensorView& tensor, const PassOptions& options,
             HistogramCounter* histogram = nullptr) {
+  const size_t most = histogram == nullptr ? Pass<T>::kMostElements : kBlockElements;
   Pass<T> pass(kernels, options);
   ElementReader<T> elements(kernels, tensor, options.exponent);
-  for (auto block = elements.next(); !block.empty(); block = elements.next()) {
+  for (auto block = elements.next(most); !block.empty(); block = elements.next(most)) {
     pass.add(block);
     if (histogram != nullptr) histogram->add(block);
   }

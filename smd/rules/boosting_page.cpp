@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "smd/rules/svg_chart.h"
+#include "smd/picture/bar_chart.h"
+#include "smd/picture/markup.h"
+#include "smd/picture/svg_chart.h"
 
 namespace smd::rules {
 namespace {
@@ -18,9 +20,6 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 860px; margin: 2rem auto
 h1 { font-size: 1.5rem; margin-bottom: 0; }
 h2 { font-size: 1.15rem; margin-top: 2.2rem; border-bottom: 1px solid #8884; }
 svg { width: 100%; height: auto; display: block; margin: .6rem 0; }
-svg text { fill: currentColor; font: 11px system-ui, sans-serif; }
-svg text.title { font-size: 13px; font-weight: 600; }
-svg line.grid { stroke: #8884; }
 table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabular-nums; }
 td, th { padding: .2rem .6rem; text-align: right; border: 1px solid #8883; }
 th:first-child { text-align: left; }
@@ -32,10 +31,18 @@ double number(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-std::vector<double> numbers(const Json& values) {
-  std::vector<double> out;
-  for (const Json& value : values) out.push_back(number(value));
-  return out;
+// As long as the shorter of both lists.
+PlotLine line_of(std::string name, const Json& x, const Json& y) {
+  PlotLine line{.name = std::move(name)};
+  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    line.points.emplace_back(number(x[i]), number(y[i]));
+  }
+  return line;
+}
+
+std::string drawn(const std::vector<PlotLine>& lines, SvgOptions options) {
+  options.is_file = false;
+  return draw_svg(lines, options);
 }
 
 std::string text(const Json& value) {
@@ -45,28 +52,24 @@ std::string text(const Json& value) {
   return value.is_null() ? "" : dump_json(value);
 }
 
-std::string paragraph(std::string_view words) {
-  return fmt::format("<p>{}</p>\n", escape_html(words));
-}
+std::string paragraph(std::string_view words) { return fmt::format("<p>{}</p>\n", escaped(words)); }
 
-std::string heading(std::string_view words) {
-  return fmt::format("<h2>{}</h2>\n", escape_html(words));
-}
+std::string heading(std::string_view words) { return fmt::format("<h2>{}</h2>\n", escaped(words)); }
 
 // The sentence of a section that has no inputs; empty: it has.
 std::string shortage(const Json& section) {
   if (!section.contains("missing")) return "";
-  return fmt::format("<p class=\"missing\">{}</p>\n", escape_html(text(section["missing"])));
+  return fmt::format("<p class=\"missing\">{}</p>\n", escaped(text(section["missing"])));
 }
 
 std::string histogram(const Json& section, std::string_view title, std::string_view what) {
   BarChart chart{.title = std::string(title), .value_label = std::string(what), .bars = {}};
-  const std::vector<double> edges = numbers(section["edges"]);
+  const Json& edges = section["edges"];
   for (size_t i = 0; i + 1 < edges.size(); ++i) {
-    chart.bars.push_back(
-        {fmt::format("{:.4g} to {:.4g}", edges[i], edges[i + 1]), number(section["counts"][i])});
+    chart.bars.push_back({fmt::format("{:.4g} to {:.4g}", number(edges[i]), number(edges[i + 1])),
+                          number(section["counts"][i])});
   }
-  return draw(chart);
+  return draw_svg(chart);
 }
 
 std::string label_part(const Json& section) {
@@ -77,21 +80,17 @@ std::string label_part(const Json& section) {
   for (const Json& one : section["classes"]) {
     chart.bars.push_back({"class " + text(one["label"]), number(one["count"])});
   }
-  return draw(chart);
+  return draw_svg(chart);
 }
 
 std::string loss_part(const Json& section) {
   std::string out;
   for (const Json& metric : section["metrics"]) {
-    LineChart chart{.title = text(metric["metric"]),
-                    .x_label = "step",
-                    .y_label = text(metric["metric"]),
-                    .lines = {}};
+    std::vector<PlotLine> lines;
     for (const Json& series : metric["series"]) {
-      chart.lines.push_back(
-          {text(series["tensor"]), numbers(series["steps"]), numbers(series["values"])});
+      lines.push_back(line_of(text(series["tensor"]), series["steps"], series["values"]));
     }
-    out += draw(chart) + paragraph(text(metric["remark"]));
+    out += drawn(lines, {.title = text(metric["metric"])}) + paragraph(text(metric["remark"]));
   }
   return out;
 }
@@ -110,7 +109,7 @@ std::string importance_part(const Json& section) {
     for (size_t i = 0; i < std::min(features.size(), kMostFeatures); ++i) {
       chart.bars.push_back({text(features[i]["feature"]), number(features[i]["importance"])});
     }
-    out += draw(chart);
+    out += draw_svg(chart);
     if (features.size() > kMostFeatures) {
       out += paragraph(fmt::format("The first {} of {} features.", kMostFeatures, features.size()));
     }
@@ -122,12 +121,12 @@ std::string confusion_part(const Json& section) {
   const Json& labels = section["labels"];
   const Json& matrix = section["matrix"];
   std::string out = "<table><tr><th>label \\ prediction</th>";
-  for (const Json& label : labels) out += fmt::format("<th>{}</th>", escape_html(text(label)));
+  for (const Json& label : labels) out += fmt::format("<th>{}</th>", escaped(text(label)));
   out += "</tr>\n";
   for (size_t i = 0; i < matrix.size(); ++i) {
     double total = 0;
     for (const Json& count : matrix[i]) total += number(count);
-    out += fmt::format("<tr><th>{}</th>", escape_html(text(labels[i])));
+    out += fmt::format("<tr><th>{}</th>", escaped(text(labels[i])));
     for (size_t j = 0; j < matrix[i].size(); ++j) {
       const double part = total > 0 ? number(matrix[i][j]) / total : 0;
       out += fmt::format("<td style=\"background:rgba({},{:.2f})\">{}</td>",
@@ -143,7 +142,7 @@ std::string confusion_part(const Json& section) {
   const auto line = [&](std::string_view name, const Json& one) {
     out += fmt::format(
         "<tr><th>{}</th><td>{:.4f}</td><td>{:.4f}</td><td>{:.4f}</td><td>{}</td></tr>\n",
-        escape_html(name), number(one["precision"]), number(one["recall"]), number(one["f1"]),
+        escaped(name), number(one["precision"]), number(one["recall"]), number(one["f1"]),
         one.contains("support") ? text(one["support"]) : "");
   };
   for (const Json& one : scores["classes"]) line("class " + text(one["label"]), one);
@@ -153,25 +152,24 @@ std::string confusion_part(const Json& section) {
 }
 
 std::string class_accuracy_part(const Json& section) {
-  LineChart chart{
-      .title = "Accuracy of each class", .x_label = "step", .y_label = "accuracy", .lines = {}};
+  std::vector<PlotLine> lines;
   for (const Json& one : section["classes"]) {
-    chart.lines.push_back(
-        {"class " + text(one["label"]), numbers(one["steps"]), numbers(one["accuracy"])});
+    lines.push_back(line_of("class " + text(one["label"]), one["steps"], one["accuracy"]));
   }
-  return draw(chart);
+  return drawn(lines, {.title = "Accuracy of each class", .y_label = "accuracy"});
 }
 
 std::string roc_part(const Json& section) {
-  ChartLine curve{.name = fmt::format("AUC {:.4f}", number(section["auc"])), .x = {}, .y = {}};
+  PlotLine curve{.name = fmt::format("AUC {:.4f}", number(section["auc"]))};
   for (const Json& point : section["points"]) {
-    curve.x.push_back(number(point["false_positive_rate"]));
-    curve.y.push_back(number(point["true_positive_rate"]));
+    curve.points.emplace_back(number(point["false_positive_rate"]),
+                              number(point["true_positive_rate"]));
   }
-  return draw(LineChart{.title = fmt::format("ROC at step {}", text(section["step"])),
-                        .x_label = "false positive rate",
-                        .y_label = "true positive rate",
-                        .lines = {curve, {.name = "chance", .x = {0, 1}, .y = {0, 1}}}});
+  const PlotLine chance{.name = "chance", .points = {{0, 0}, {1, 1}}};
+  return drawn({curve, chance}, {.title = fmt::format("ROC at step {}", text(section["step"])),
+                                 .x_label = "false positive rate",
+                                 .y_label = "true positive rate",
+                                 .whole_steps = false});
 }
 
 std::string residual_part(const Json& section) {
@@ -186,19 +184,17 @@ std::string residual_part(const Json& section) {
 }
 
 std::string target_error_part(const Json& section) {
-  LineChart chart{.title = "Mean absolute error by the size of the target",
-                  .x_label = "step",
-                  .y_label = "mean absolute error",
-                  .lines = {}};
-  const std::vector<double> edges = numbers(section["edges"]);
+  const Json& edges = section["edges"];
+  std::vector<PlotLine> lines;
   for (size_t bin = 0; bin + 1 < edges.size(); ++bin) {
-    ChartLine line{.name = fmt::format("{:.4g} to {:.4g}", edges[bin], edges[bin + 1]),
-                   .x = numbers(section["steps"]),
-                   .y = {}};
-    for (const Json& errors : section["mean_absolute_error"]) line.y.push_back(number(errors[bin]));
-    chart.lines.push_back(std::move(line));
+    Json errors = Json::array();
+    for (const Json& row : section["mean_absolute_error"]) errors.push_back(row[bin]);
+    lines.push_back(
+        line_of(fmt::format("{:.4g} to {:.4g}", number(edges[bin]), number(edges[bin + 1])),
+                section["steps"], errors));
   }
-  return draw(chart);
+  return drawn(lines, {.title = "Mean absolute error by the size of the target",
+                       .y_label = "mean absolute error"});
 }
 
 std::string parameter_table(const Json& parameters) {
@@ -209,8 +205,7 @@ std::string parameter_table(const Json& parameters) {
   }
   std::string out = "<table>";
   for (const auto& [name, value] : parameters.items()) {
-    out += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", escape_html(name),
-                       escape_html(text(value)));
+    out += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", escaped(name), escaped(text(value)));
   }
   return out + "</table>\n";
 }
@@ -238,10 +233,10 @@ std::string boosting_page(const Json& report) {
   std::string out = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width\">\n"
-      "<title>Training report</title>\n<style>{}</style></head><body>\n"
+      "<title>Training report</title>\n<style>{}{}</style></head><body>\n"
       "<h1>Training report of boosted trees</h1>\n<p class=\"about\">{}, task: {}, up to step {}"
       "</p>\n",
-      kStyle, escape_html(text(report["run"])), escape_html(text(report["task"])),
+      kStyle, svg_style(), escaped(text(report["run"])), escaped(text(report["task"])),
       text(report["step"]));
   const Json& sections = report["sections"];
   for (const Part& part : kParts) {

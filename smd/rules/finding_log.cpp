@@ -3,21 +3,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
 #include <cctype>
 #include <cmath>
+
+#include "smd/base/host_name.h"
 
 namespace smd::rules {
 namespace {
 
 constexpr int kVersion = 1;
 constexpr std::string_view kFolder = "findings";
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
-}
 
 // Safe as a part of a file name and of a key in an object store.
 std::string file_part(std::string text) {

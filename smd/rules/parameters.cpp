@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "smd/base/nearest.h"
+#include "smd/rules/folded_name.h"
 
 namespace smd::rules {
 namespace {
@@ -135,15 +136,6 @@ Status check_range(std::string_view rule, const ParameterSpec& spec, double numb
   return wrong(rule, spec, text, range_words(spec.range));
 }
 
-// Letters and digits in lower case: how rules are compared by name.
-std::string plain(std::string_view name) {
-  std::string out;
-  for (unsigned char c : name) {
-    if (c != '_') out.push_back(static_cast<char>(std::tolower(c)));
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string_view name_of(ParameterType type) {
@@ -250,7 +242,7 @@ Result<Parameters> Parameters::parse(std::string_view rule, std::span<const Para
   for (const auto& [key, value] : given.items()) {
     const std::string name(trimmed(key));
     if (name == kRuleToInvoke) {
-      if (value.is_string() && plain(value.get<std::string>()) == plain(rule)) continue;
+      if (value.is_string() && folded_name(value.get<std::string>()) == folded_name(rule)) continue;
       return Error{ErrorCode::invalid_argument,
                    fmt::format("{} is '{}' in parameters of {}.", name, text_of(value), rule)};
     }

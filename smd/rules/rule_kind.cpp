@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "smd/base/nearest.h"
+#include "smd/rules/folded_name.h"
 
 namespace smd::rules {
 
@@ -28,14 +29,6 @@ constexpr const RuleKind* kKinds[] = {
 constexpr std::array<std::string_view, 4> kGroups = {"any framework", "deep learning",
                                                      "application", "trees"};
 
-std::string plain(std::string_view name) {
-  std::string out;
-  for (unsigned char c : name) {
-    if (c != '_') out.push_back(static_cast<char>(std::tolower(c)));
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string_view name_of(RuleGroup group) { return kGroups[static_cast<size_t>(group)]; }
@@ -45,7 +38,7 @@ std::span<const RuleKind* const> rule_kinds() { return kKinds; }
 Result<const RuleKind*> find_rule(std::string_view name) {
   std::vector<std::string> known;
   for (const RuleKind* kind : kKinds) {
-    if (plain(kind->name) == plain(name)) return kind;
+    if (folded_name(kind->name) == folded_name(name)) return kind;
     known.emplace_back(kind->name);
   }
   return Error{ErrorCode::not_found,

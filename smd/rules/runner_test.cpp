@@ -246,16 +246,7 @@ TEST(TrialFeed, a_growing_run_is_read_step_by_step) {
   ASSERT_TRUE(feed.advance(runner).ok());
   EXPECT_THAT(hits, ElementsAre(1));
   EXPECT_EQ(runner.evaluations()[0]->status(), RuleStatus::issues_found);
-  const float values[] = {1, std::numeric_limits<float>::infinity()};
-  const int64_t shape[] = {2};
-  auto sink = original_sink({.storage = run.storage, .worker = "worker_0"});
-  for (Step step : {4, 6}) {
-    ASSERT_TRUE(sink->begin_step({.step = step}).ok());
-    ASSERT_TRUE(
-        sink->tensor({.name = "new", .shape = shape}, std::as_bytes(std::span(values))).ok());
-    ASSERT_TRUE(sink->end_step().ok());
-  }
-  ASSERT_TRUE(sink->close().ok());
+  run.grow("new@4,6=[1,inf],[1,inf]");
   ASSERT_TRUE(trial->refresh().ok());
   ASSERT_TRUE(feed.advance(runner).ok());
   EXPECT_THAT(hits, ElementsAre(1, 4, 6));

@@ -46,7 +46,9 @@ TEST(TreeTable, long_chains_need_no_deep_stack) {
 }
 
 TEST(TreeTable, nodes_without_numbers_are_refused) {
-  EXPECT_FALSE(TreeTable::create(nullptr, numbers({0, -1}), numbers({0, 0}), numbers({0, 0})).ok());
+  const auto table = TreeTable::create(nullptr, numbers({0, -1}), numbers({0, 0}), numbers({0, 0}));
+  ASSERT_FALSE(table.ok());
+  EXPECT_EQ(table.error().message, "Line 1 of the trees has no number for its tree or node.");
 }
 
 }  // namespace

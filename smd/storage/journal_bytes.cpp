@@ -8,13 +8,13 @@
 #include <string_view>
 
 #include "smd/base/crc32c.h"
+#include "smd/base/protobuf_field.h"
 
 namespace smd::storage {
 namespace {
 
 using protozero::pbf_builder;
 using protozero::pbf_message;
-using protozero::pbf_wire_type;
 
 constexpr std::string_view kHeadMagic = "SMDHEAD1";
 constexpr std::string_view kListMagic = "SMDLIST1";
@@ -35,16 +35,6 @@ enum class SnapshotField : protozero::pbf_tag_type {
   chance = 4
 };
 enum class EntryField : protozero::pbf_tag_type { number = 1, id = 2, content = 3 };
-
-constexpr auto kVarint = pbf_wire_type::varint;
-constexpr auto kFixed32 = pbf_wire_type::fixed32;
-constexpr auto kText = pbf_wire_type::length_delimited;
-
-// What a switch over tag_and_type() compares with: a known number of another wire type is skipped.
-template <typename Field>
-constexpr uint32_t field(Field number, pbf_wire_type wire) {
-  return protozero::tag_and_type(number, wire);
-}
 
 Error corrupt(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("The object is damaged: {}.", what)};

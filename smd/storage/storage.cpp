@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "smd/storage/backends/s3.h"
 #include "smd/storage/internal/too_large.h"
+#include "smd/storage/location.h"
 
 namespace smd::storage {
 
@@ -71,7 +71,7 @@ Result<std::shared_ptr<Storage>> open_storage(std::string_view uri) {
 
 Result<std::shared_ptr<Storage>> open_storage(std::string_view uri, const S3Options& options) {
   if (is_object_store(uri)) return s3_storage(uri, options);
-  if (uri.find("://") != std::string_view::npos) {
+  if (is_uri(uri)) {
     return Error{ErrorCode::unsupported,
                  fmt::format("'{}' cannot be used: runs are stored in local directories and at "
                              "s3://bucket/prefix.",
@@ -80,10 +80,7 @@ Result<std::shared_ptr<Storage>> open_storage(std::string_view uri, const S3Opti
   if (uri.empty()) {
     return Error{ErrorCode::invalid_argument, "The output directory must not be empty."};
   }
-  std::string path(uri);
-  const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
-  if (home != nullptr && (path == "~" || path.starts_with("~/"))) path.replace(0, 1, home);
-  return local_storage(std::move(path));
+  return local_storage(with_home(std::string(uri)));
 }
 
 }  // namespace smd::storage

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "smd/base/host_name.h"
 #include "smd/summary/tag.h"
 
 namespace smd {
@@ -117,11 +118,6 @@ format::HistogramView view_of(const Histogram& histogram) {
           .counts = histogram.counts};
 }
 
-std::string summary_writer_name() {
-  constexpr size_t kMostHostBytes = 256;
-  std::array<char, kMostHostBytes> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}_{}", ::getpid(), host.data());
-}
+std::string summary_writer_name() { return fmt::format("{}_{}", ::getpid(), host_name()); }
 
 }  // namespace smd

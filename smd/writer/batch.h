@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "smd/format/tensor_record.h"
+#include "smd/writer/late.h"
 #include "smd/writer/output.h"
 #include "smd/writer/sink.h"
 
@@ -62,6 +63,15 @@ struct ReductionData {
   double wall_secs = 0;
   std::span<const StoredReduction> values;
 };
+struct LateData {
+  std::string_view tensor;
+  double wall_secs = 0;
+  LateReductions* reductions = nullptr;
+};
+// What follows reads this memory.
+struct AwaitMemory {
+  LateMemory* memory = nullptr;
+};
 struct StringData {
   format::TensorHead head;
   std::span<const std::string_view> strings;
@@ -92,9 +102,9 @@ struct EndJob {
   JobEnd end;
 };
 
-using Command =
-    std::variant<BeginStep, TensorData, MoreData, ReductionData, StringData, ShapeData, ScalarData,
-                 HistogramData, TextData, MembershipData, EndStep, PutFile, EndJob>;
+using Command = std::variant<BeginStep, TensorData, MoreData, ReductionData, LateData, AwaitMemory,
+                             StringData, ShapeData, ScalarData, HistogramData, TextData,
+                             MembershipData, EndStep, PutFile, EndJob>;
 
 class Batch final {
  public:

@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <fstream>
@@ -12,16 +11,11 @@
 #include <string_view>
 #include <thread>
 
+#include "smd/base/host_name.h"
 #include "smd/format/file_name.h"
 
 namespace smd {
 namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 // Kernel ticks after boot at which a process started: tells it from a later one with the same
 // number. 0: unknown.

@@ -22,6 +22,9 @@ constexpr size_t kWarmBlocks = 64;
 constexpr std::chrono::microseconds kBlockPatience{2000};
 // A batch is handed over when it reaches this size, long before a step ends.
 constexpr size_t kBatchBytes = kBlockBytes;
+// The same of tensors that are on their way from a device: there is nothing to be written yet, and
+// each batch takes a block for the names alone.
+constexpr size_t kLateBatchBytes = 32 * kBlockBytes;
 
 }  // namespace
 
@@ -84,6 +87,13 @@ class Executor final {
  public:
   template <typename Shared>
   void run(Shared& shared, const Command& command) {
+    if (auto* late = std::get_if<LateData>(&command)) return run_late(shared, *late);
+    if (auto* late = std::get_if<AwaitMemory>(&command)) {
+      if (Status filled = late->memory->wait(); !filled.ok() && open_ && !broken_) {
+        fail(shared, std::move(filled.error()));
+      }
+      return;
+    }
     Sink& sink = *shared.sink;
     if (const auto apart = apply_apart(sink, command)) {
       if (!apart->ok()) shared.report(apart->error());
@@ -110,6 +120,16 @@ class Executor final {
   }
 
  private:
+  template <typename Shared>
+  void run_late(Shared& shared, const LateData& late) {
+    auto values = late.reductions->wait();
+    if (values.ok()) {
+      run(shared, ReductionData{late.tensor, late.wall_secs, *values});
+    } else if (open_ && !broken_) {
+      fail(shared, std::move(values.error()));
+    }
+  }
+
   template <typename Shared>
   void run_on_sink(Shared& shared, const Command& command) {
     if (!open_ || broken_) return;
@@ -378,11 +398,33 @@ void Writer::tensor(std::string_view name, const OwnedTensor& tensor, double wal
   if (view.bytes().size() >= kBatchBytes) flush();
 }
 
+void Writer::late_tensor(std::string_view name, const OwnedTensor& tensor, double wall_secs,
+                         std::shared_ptr<LateMemory> memory) {
+  if (dropping_) return;
+  const TensorView view = tensor.view();
+  batch_.add(AwaitMemory{memory.get()});
+  batch_.keep(std::move(memory), 0);
+  batch_.keep(tensor.owner, view.bytes().size());
+  batch_.add(TensorData{{.name = batch_.copy(name),
+                         .dtype = tensor.dtype,
+                         .shape = batch_.copy(view.shape),
+                         .wall_secs = wall_secs},
+                        view.bytes()});
+  if (batch_.weight() >= kLateBatchBytes) flush();
+}
+
 void Writer::reductions(std::string_view tensor, double wall_secs,
                         std::span<const StoredReduction> values) {
   if (dropping_) return;
   batch_.add(ReductionData{batch_.copy(tensor), wall_secs, batch_.copy(values)});
   flush_if_large();
+}
+
+void Writer::late_reductions(std::string_view tensor, double wall_secs,
+                             std::shared_ptr<LateReductions> reductions, size_t bytes) {
+  if (dropping_) return;
+  batch_.add(LateData{batch_.copy(tensor), wall_secs, reductions.get()});
+  batch_.keep(std::move(reductions), bytes);
 }
 
 void Writer::strings(std::string_view name, std::span<const int64_t> shape,

@@ -41,8 +41,14 @@ class Writer final {
               std::span<const std::string_view> other_names = {});
   // Keeps the owner until the elements are written.
   void tensor(std::string_view name, const OwnedTensor& tensor, double wall_secs);
+  // The same of memory that is still being filled: the writer thread waits for it.
+  void late_tensor(std::string_view name, const OwnedTensor& tensor, double wall_secs,
+                   std::shared_ptr<LateMemory> memory);
   void reductions(std::string_view tensor, double wall_secs,
                   std::span<const StoredReduction> values);
+  // The writer thread waits for them. `bytes`: what they hold meanwhile.
+  void late_reductions(std::string_view tensor, double wall_secs,
+                       std::shared_ptr<LateReductions> reductions, size_t bytes);
   void strings(std::string_view name, std::span<const int64_t> shape,
                std::span<const std::string_view> strings, double wall_secs);
   void shape(std::string_view tensor, std::string_view original_name,

@@ -29,7 +29,17 @@ def name_of(path: Path) -> str:
 # Their tools are in other environments, whose suites run the examples.
 ELSEWHERE = {
     ROOT / f"docs/guide/{name}.md"
-    for name in ("exporters", "keras", "mxnet", "pytorch", "run", "tensorflow-sessions", "xgboost")
+    for name in (
+        "exporters",
+        "keras",
+        "mxnet",
+        "object-storage",
+        "pytorch",
+        "quick-start",
+        "run",
+        "tensorflow-sessions",
+        "xgboost",
+    )
 }
 DOCUMENTS_WITH_EXAMPLES = [
     path
@@ -93,3 +103,27 @@ def test_no_path_of_a_private_machine_is_shown(path):
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST_README
+
+
+def test_every_guide_with_examples_is_run_somewhere():
+    """Those that need more than this environment are named by a test of another suite."""
+    tests = [*(ROOT / "python/tests").glob("test_*.py"), *(ROOT / "tests").rglob("test_*.py")]
+    others = " ".join(
+        path.read_text(encoding="utf-8") for path in tests if path != Path(__file__).resolve()
+    )
+    # One test runs two guides by a parameter.
+    named = {path for path in ELSEWHERE if f"guide/{path.name}" in others}
+    named |= {
+        ROOT / f"docs/guide/{name}.md" for name in ("pytorch", "run") if f'"{name}"' in others
+    }
+    assert ELSEWHERE - named == set()
+    assert [path for path in ELSEWHERE if not examples_of(path)] == []
+
+
+def test_every_guide_is_listed():
+    page = (ROOT / "docs/README.md").read_text(encoding="utf-8")
+    pages = [*(ROOT / "docs/guide").glob("*.md"), *(ROOT / "docs/reference").glob("*.md")]
+    pages += [ROOT / "docs/dev/tour.md"]
+    assert [
+        name_of(path) for path in pages if f"({path.relative_to(ROOT / 'docs')})" not in page
+    ] == []

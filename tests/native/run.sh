@@ -184,6 +184,8 @@ check "the same program does so with XGBoost 1.7" xgboost_and_python_are_alike x
 check "a missing XGBoost is one sentence" xgboost_must_be_there
 check "the guide shows the examples" \
   python3 "$here/check_guide.py" "$source/docs/guide/cpp.md" "$source"/examples/cpp/*
+check "the quick start shows the first example" \
+  python3 "$here/check_guide.py" "$source/docs/guide/quick-start.md" "$source"/examples/cpp/first_run.cpp
 
 echo "$passed passed, $failed failed"
 [[ $failed -eq 0 ]]

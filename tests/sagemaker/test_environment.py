@@ -197,6 +197,7 @@ ELSEWHERE = {
     "AWS_ENDPOINT_URL",
     "AWS_ENDPOINT_URL_S3",
     "AWS_CA_BUNDLE",
+    "SSL_CERT_FILE",
 }
 
 

@@ -19,12 +19,23 @@ class Example:
     output: str | None  # None: whatever it prints is fine
 
 
-def examples_of(path: Path) -> list[Example]:
-    """The python blocks of a file; a text block right after one is its output."""
+def section_of(text: str, heading: str) -> tuple[int, int]:
+    """Where the section of a heading of the second level begins and ends."""
+    start = re.search(rf"^## {re.escape(heading)}$", text, re.MULTILINE)
+    assert start is not None, f"there is no section '{heading}'"
+    end = re.compile(r"^## ", re.MULTILINE).search(text, start.end())
+    return start.start(), end.start() if end else len(text)
+
+
+def examples_of(path: Path, section: str | None = None) -> list[Example]:
+    """The python blocks of a file or of a section; a text block right after one is its output."""
     text = path.read_text(encoding="utf-8")
+    start, end = section_of(text, section) if section else (0, len(text))
     examples: list[Example] = []
     previous_end = -1
     for match in FENCE.finditer(text):
+        if not start <= match.start() < end:
+            continue
         language, content = match[1], match[2]
         follows = previous_end >= 0 and not text[previous_end : match.start()].strip()
         previous_end = -1
@@ -67,10 +78,11 @@ def run_examples(examples: list[Example], folder: Path, name: str) -> list[str]:
     return done.stdout.split(BOUNDARY)[:-1]
 
 
-def check_examples(path: Path, folder: Path) -> None:
-    """Runs the examples of a file in a folder."""
+def check_examples(path: Path, folder: Path, section: str | None = None) -> None:
+    """Runs the examples of a file, or of one of its sections, in a folder."""
     name = path.relative_to(ROOT).as_posix()
-    examples = examples_of(path)
+    examples = examples_of(path, section)
+    assert examples, f"{name} has no examples {section or ''}"
     printed = run_examples(examples, folder, name)
     for example, output in zip(examples, printed, strict=True):
         if example.output is not None:

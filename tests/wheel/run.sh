@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the wheel, installs it into a fresh environment and uses it as a new user would.
+# Builds the packaged source, a wheel from it without Node.js, installs that into a fresh environment and uses it as
+# a new user would.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -20,9 +21,24 @@ check() {
   fi
 }
 
+python=$PWD/.venvs/dev/bin/python
+"$python" -c 'import sys; from scikit_build_core.build import build_sdist; build_sdist(sys.argv[1])' "$work/sdist" \
+  > "$work/out" 2>&1 || { cat "$work/out"; exit 1; }
+sdist=$(echo "$work"/sdist/smdebug-*.tar.gz)
+mkdir "$work/source" "$work/none"
+tar --extract --strip-components=1 --directory "$work/source" --file "$sdist"
+# Whoever calls these is found out.
+for name in node npm npx; do
+  printf '#!/bin/sh\necho %s >> "%s/called"\nexit 1\n' "$name" "$work" > "$work/none/$name"
+  chmod +x "$work/none/$name"
+done
+
+# Objects of the same source are taken from the cache, wherever it lies, if the compiler has the same name.
+export CC=cc CXX=c++
 export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
-.venvs/dev/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
-  --wheel-dir "$work/dist" .
+export CCACHE_BASEDIR=$work/source CCACHE_NOHASHDIR=1
+PATH=$work/none:$PATH "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+  --wheel-dir "$work/dist" "$work/source"
 wheel=$(echo "$work"/dist/smdebug-*.whl)
 echo "wheel: built $(basename "$wheel")"
 python3 -m venv "$work/venv"
@@ -30,6 +46,10 @@ python3 -m venv "$work/venv"
 
 check "stub and typing marker are in the wheel" \
   bash -c "python3 -m zipfile -l '$wheel' | grep -q 'smdebug/_core.pyi' && python3 -m zipfile -l '$wheel' | grep -q 'smdebug/py.typed'"
+check "the built page is in the packaged source" cmp viewer/dist/index.html "$work/source/viewer/dist/index.html"
+check "installed packages of Node.js are not" \
+  bash -c "! tar --list --file '$sdist' | grep node_modules"
+check "building needs no Node.js" test ! -e "$work/called"
 cd "$work"
 check "a run is recorded and read back" "$work/venv/bin/python" - << 'PY'
 import pathlib
@@ -52,6 +72,22 @@ PY
 check "the program says its version" bash -c "[ \"\$('$work/venv/bin/smdebug' --version)\" = \
   \"smdebug \$('$work/venv/bin/python' -c 'import smdebug; print(smdebug.__version__)')\" ]"
 check "the program verifies the run" "$work/venv/bin/smdebug" verify --deep run
+check "the page is in the program" "$work/venv/bin/python" - "$work/venv/bin/smdebug" << 'PY'
+import re
+import subprocess
+import sys
+import urllib.request
+
+server = subprocess.Popen([sys.argv[1], "serve", "run", "--port", "0"], stdout=subprocess.PIPE, text=True)
+try:
+    address = re.search(r"http://\S+", server.stdout.readline())[0]
+    with urllib.request.urlopen(address) as answer:
+        page = answer.read().decode()
+finally:
+    server.terminate()
+    server.wait()
+assert "smdebug" in page and "was not built" not in page, page[:1000]
+PY
 check "the program hands commands over to the interpreter beside it" \
   env -i "$work/venv/bin/python" - << 'PY'
 import json

@@ -48,7 +48,6 @@ class SavingHook(BaseHook):
 
     def _set_up(self) -> None:
         self._guard = Guard(self._core.is_strict)
-        self._pid = os.getpid()
         self._round = -1  # the last one of this training
         self._recorded = True  # the last one is
         self._round_began = 0.0

@@ -13,7 +13,7 @@ from smdebug import _core
 from smdebug.auto_mode import AutoMode
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.hook import LAST_WORDS_MS, BaseHook, InertCore, StepScope, _flag
+from smdebug.hook import BaseHook, InertCore, StepScope, _flag
 from smdebug.logger import get_logger
 from smdebug.mxnet.arrays import is_array, is_symbolic, view_of
 from smdebug.mxnet.blocks import ParameterNames, Root, blocks_in, is_block, is_loss, name_of
@@ -304,15 +304,6 @@ class Hook(BaseHook):
                 self._trainers.watch(trainer)
 
     # ---- the end
-
-    def _last_words(self, reason: str) -> None:
-        # A thread that is gone may have taken the lock with it.
-        if not self._callbacks.in_owner or not self._lock.acquire(timeout=LAST_WORDS_MS / 1000):
-            return
-        try:
-            super()._last_words(reason)
-        finally:
-            self._lock.release()
 
     def _close(self, at_exit: bool) -> None:
         if self._core.is_closed:

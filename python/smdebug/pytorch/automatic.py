@@ -16,6 +16,7 @@ from smdebug.pytorch.capture import Capture
 from smdebug.pytorch.hook import GRADIENT_SOURCES, STEP_ON, Hook
 from smdebug.pytorch.names import Root
 from smdebug.pytorch.optimizer import OptimizerWatch
+from smdebug.pytorch.recorder import Names
 from smdebug.pytorch.worker import out_dir_of_attempt
 
 # FrameworkParameters of the JSON file, with their types.
@@ -49,16 +50,17 @@ class AutomaticCapture(Capture):
 
     def save(
         self,
-        names: list[str],
+        names: Names,
         tensors: list[torch.Tensor],
         kind: _core.Kind = _core.Kind.automatic,
+        in_backward: bool = False,
     ) -> None:
         """As for other hooks."""
         if kind == _core.Kind.loss:
             for tensor in tensors:
                 if tensor.grad_fn is not None:
                     tensor.grad_fn.metadata[_MARK] = self._core.step
-        super().save(names, tensors, kind)
+        super().save(names, tensors, kind, in_backward)
 
     def is_new_loss(self, value: torch.Tensor) -> bool:
         """Whether this number is neither a loss of this step nor one that was only scaled."""

@@ -41,8 +41,13 @@ class Callbacks(BaseCallbacks):
         """
         return _core.Callback(self.safe(site, function), set_eval_frame, self._core, only_wanted)
 
-    def direct_path(self, lock: _core.HookLock, indices: dict[str, int], located: Any) -> Any:
-        """What callbacks of the core share; located(name) is called in that of a bad tensor."""
+    def direct_path(
+        self, lock: _core.HookLock, indices: dict[str, int], located: Any, devices: Any = None
+    ) -> Any:
+        """What callbacks of the core share; located(name) is called in that of a bad tensor.
+
+        Without `devices`, tensors on CUDA devices go another way.
+        """
         if isinstance(self._core, InertCore):
             return None
         parts = {
@@ -50,6 +55,7 @@ class Callbacks(BaseCallbacks):
             "indices": indices,
             "failed": self.safe("Saving a tensor", _raise),
             "located": self.safe("Finding a call", located),
+            "devices": devices,
             "task_id": graph_task_id,
             "tracing": torch._C._is_tracing,
             "compiler": torch.compiler,

@@ -20,7 +20,7 @@ from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
 from smdebug.pytorch.eager import EagerSteps
 from smdebug.pytorch.names import Root, is_sharded
-from smdebug.pytorch.recorder import Recorder
+from smdebug.pytorch.recorder import Names, Recorder
 from smdebug.pytorch.tensors import PLAIN_TENSORS, inputs_of, is_lazy, loss_in, tensors_in
 from smdebug.selection import Selection, Selections
 
@@ -39,11 +39,18 @@ class Capture:
         self._selections = Selections()
         self._selection: Selection | None = None  # of the current step
         self._attachment = Attachment()
+        self._has_updates_inside = False
+        self._parameter_names: list[str] = []
+        self._tickets = _core.Tickets([])  # for these names
         self._has_lazy = False  # parameters that get their shape in this forward
         self._sites: dict[str, Site | None] = {}  # of the modules of this step
+        self._first_sites: dict[str, Site | None] = {}  # of modules that ran on a device
         self.roots: list[Root] = []
         self.recorder = Recorder(core)
-        self._direct = callbacks.direct_path(lock, self.recorder.indices, self._note_call)
+        self.recorder.surveys.backward_ended = self._backward_ended
+        self._direct = callbacks.direct_path(
+            lock, self.recorder.indices, self._note_call, self.recorder.surveys.direct
+        )
         self.eager = EagerSteps(core)
         self.gradients_of_updates = False  # as the optimizer sees them
         self.compiled_modules = False
@@ -94,7 +101,7 @@ class Capture:
     def _locate(self, name: str) -> None:
         """Says of the first bad tensor where it comes from, as far as that is known."""
         module = module_of(name)
-        site = self._sites.get(module)
+        site = self._sites.get(module) or self._first_sites.get(module)
         note = ""
         if name.startswith("gradient/"):
             note = "Gradients are seen in the order of backward; a call line is not known."
@@ -112,14 +119,15 @@ class Capture:
 
     def save(
         self,
-        names: list[str],
+        names: Names,
         tensors: list[torch.Tensor],
         kind: _core.Kind = _core.Kind.automatic,
+        in_backward: bool = False,
     ) -> None:
         """Hands tensors over; a NaN that is waited for makes the rest of the step a saved one."""
         if not names or not self._core.is_step_wanted:
             return
-        self.recorder.save(names, tensors, kind)
+        self.recorder.save(names, tensors, kind, in_backward)
         selection = self._selection
         if selection is not None and selection.watches:
             self._selection = None
@@ -171,7 +179,10 @@ class Capture:
     def _offer_parameters(self, plans: list[tuple[Root, nn.Module, Plan]]) -> bool:
         """Whether there were any."""
         pairs = [pair for _, _, plan in plans for pair in plan.parameters()]
-        self.save([name for name, _ in pairs], [parameter for _, parameter in pairs])
+        names = [name for name, _ in pairs]
+        if names != self._parameter_names:
+            self._parameter_names, self._tickets = names, _core.Tickets(names)
+        self.save(self._tickets, [parameter for _, parameter in pairs])
         return bool(pairs)
 
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
@@ -184,6 +195,10 @@ class Capture:
         if not (parameter.requires_grad and parameter.is_leaf):
             self._attachment.wait_for(parameter)
             return
+        # Whoever is told of gradients one by one may use them up before backward ends.
+        if getattr(parameter, "_post_accumulate_grad_hooks", None):
+            self._has_updates_inside = True
+            self._direct.holds = False
         if is_sharded(parameter):
             after = partial(self._after_accumulation, name)
             self._attachment.add(parameter.register_post_accumulate_grad_hook(after))
@@ -223,7 +238,7 @@ class Capture:
 
     def _note_call(self, module_name: str) -> None:
         """The first bad tensor belongs to a module that is being called."""
-        self._sites[module_name] = find_call_site()
+        self._sites[module_name] = self._first_sites[module_name] = find_call_site()
 
     def _only_root(self, root: Root, module: nn.Module) -> bool:
         """Whether the inner modules of a compiled model are left alone."""
@@ -295,7 +310,22 @@ class Capture:
         with self._lock:
             self._core.enter_cost()
             try:
-                self._callbacks.run("Saving a gradient", self.save, [name], [gradient])
+                self._callbacks.run(
+                    "Saving a gradient",
+                    self.save,
+                    [name],
+                    [gradient],
+                    _core.Kind.automatic,
+                    not self._has_updates_inside,
+                )
+            finally:
+                self._core.leave_cost()
+
+    def _backward_ended(self) -> None:
+        with self._lock:
+            self._core.enter_cost()
+            try:
+                self._callbacks.run("Saving gradients", self.recorder.release_held)
             finally:
                 self._core.leave_cost()
 

@@ -162,7 +162,7 @@ class DeviceStage:
 
     def is_capturing(self) -> bool:
         """Whether a CUDA graph is being captured: nothing may be queued."""
-        return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+        return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
     def copy(self, name: str, tensor: torch.Tensor, kind: Any) -> None:
         """Queues the copy of a tensor to the host."""

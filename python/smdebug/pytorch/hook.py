@@ -14,7 +14,7 @@ from smdebug import _core
 from smdebug.auto_mode import AutoMode
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
-from smdebug.hook import LAST_WORDS_MS, BaseHook, InertCore, StepScope
+from smdebug.hook import BaseHook, InertCore, StepScope
 from smdebug.logger import get_logger
 from smdebug.pytorch.callbacks import Callbacks, graph_task_id, is_replay, set_eval_frame
 from smdebug.pytorch.capture import OPTIMIZER_STATE, STATE_PREFIX, Capture
@@ -416,15 +416,6 @@ class Hook(BaseHook):
 
     def _guarded(self, site: str, function: Callable[..., object], *args: Any) -> None:
         self._callbacks.run(site, function, *args)
-
-    def _last_words(self, reason: str) -> None:
-        # A thread that is gone may have taken the lock with it.
-        if not self._callbacks.in_owner or not self._lock.acquire(timeout=LAST_WORDS_MS / 1000):
-            return
-        try:
-            super()._last_words(reason)
-        finally:
-            self._lock.release()
 
     def _close(self, at_exit: bool) -> None:
         if self._core.is_closed:

@@ -14,11 +14,20 @@ from smdebug.pytorch import tensors as torch_tensors
 from smdebug.pytorch.device import DeviceStage, can_reduce
 from smdebug.pytorch.names import is_sharded
 from smdebug.pytorch.shard import local_part, placement_of
-from smdebug.pytorch.tensors import Unreadable, is_lazy, is_released, readable
+from smdebug.pytorch.survey import Pairs, Surveys
+from smdebug.pytorch.tensors import (
+    PLAIN_TENSORS,
+    Unreadable,
+    is_lazy,
+    is_plain_on_device,
+    is_released,
+    readable,
+)
 from smdebug.recorder import BaseRecorder
 from smdebug.shards import SHARDS, SHARDS_COLLECTION
 
 Kind = _core.Kind
+Names = list[str] | _core.Tickets
 Reductions = list[tuple[str, torch.Tensor, list[str]]]
 
 
@@ -28,23 +37,43 @@ class Recorder(BaseRecorder):
     def __init__(self, core: Any) -> None:
         super().__init__(core)
         self._device = DeviceStage()
+        self.surveys = Surveys(core)
+        self.surveys.backward_ended = self.release_held
         self._shards: dict[str, Any] = {}
         self.sparse_dense_limit = torch_tensors.SPARSE_DENSE_LIMIT
 
-    def save(self, names: list[str], tensors: list[torch.Tensor], kind: Kind) -> None:
-        """Saves what is wanted. The values are those of now, whatever happens to the tensors."""
-        refused = self._offer(names, tensors, kind)
-        reductions: Reductions = []
-        for i, _ in refused:
+    def save(
+        self,
+        names: Names,
+        tensors: list[torch.Tensor],
+        kind: Kind,
+        in_backward: bool = False,
+    ) -> None:
+        """Saves what is wanted. The values are those of now, whatever happens to the tensors.
+
+        `in_backward`: they are gradients that backward is just handing on.
+        """
+        if all(type(t) in PLAIN_TENSORS and is_plain_on_device(t) for t in tensors):
+            self._queue(list(zip(names, tensors, strict=True)), kind, in_backward)
+            return
+        device: Pairs = []
+        for i, _ in self._offer(names, tensors, kind):
             if is_lazy(tensors[i]):
                 continue
             for name, plain in self.plain(names[i], tensors[i]):
                 if plain.device.type != "cpu":
-                    self._queue(name, plain, kind, reductions)
+                    device.append((name, plain))
                 else:
                     self._save_plain(name, plain, kind)
-        if reductions:
-            self._device.reduce(reductions)
+        if device:
+            self._queue(device, kind, in_backward)
+
+    def release_held(self) -> None:
+        """Reads the gradients that were held to be read together."""
+        left, changed = self.surveys.release()
+        self._reduce(left)
+        for name in changed:
+            self.drop(name, "it was changed while backward was running")
 
     def plain(self, name: str, tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
         """The tensor as one or two that can be read; none if that is impossible."""
@@ -66,10 +95,13 @@ class Recorder(BaseRecorder):
     @property
     def has_pending(self) -> bool:
         """Whether finish() has something to do."""
-        return bool(self._shards) or self._device.has_pending
+        return bool(self._shards) or self._device.has_pending or self.surveys.has_held
 
     def finish(self) -> None:
         """The step ends: hands over what devices were still working on."""
+        if self.surveys.has_held:
+            self.release_held()
+        self.surveys.look_at_results()
         self._device.finish(self._save_plain, partial(_core.save_reductions, self._core))
         shards, self._shards = self._shards, {}
         if not shards or not self._core.is_step_wanted:
@@ -80,31 +112,61 @@ class Recorder(BaseRecorder):
         self._core.save_tensor(SHARDS, json.dumps(shards, sort_keys=True), [SHARDS_COLLECTION])
 
     def _offer(
-        self, names: list[str], tensors: list[torch.Tensor], kind: Kind
+        self, names: Names, tensors: list[torch.Tensor], kind: Kind
     ) -> list[tuple[int, str]]:
         """(index, reason) of those that the core cannot read."""
         exchange = torch_tensors.EXCHANGE_API
         if exchange is None:
             tensors = [_without_gradient(tensor) for tensor in tensors]
+        if isinstance(names, _core.Tickets):
+            return _core.save_all(self._core, names, tensors, exchange)
         return _core.save_all(self._core, names, tensors, kind, exchange)
 
     def _save_plain(self, name: str, tensor: torch.Tensor, kind: Kind) -> None:
         for _, reason in self._offer([name], [tensor], kind):
             self.drop(name, reason)
 
-    def _queue(self, name: str, tensor: torch.Tensor, kind: Kind, reductions: Reductions) -> None:
-        """A tensor on a device: reduced there if that is all that is wanted, else copied."""
-        if self._device.is_capturing():
-            self.drop(name, "a CUDA graph is being captured")
+    def _queue(self, pairs: Pairs, kind: Kind, in_backward: bool) -> None:
+        """Tensors on devices: reduced there if that is all that is wanted, else copied."""
+        if pairs and self._device.is_capturing():
+            for name, _ in pairs:
+                self.drop(name, "a CUDA graph is being captured")
             return
-        raw, shape, wanted = _core.wanted(self._core, name)
-        if kind == Kind.automatic and not raw and (not wanted or can_reduce(tensor, wanted)):
+        surveyed: Pairs = []
+        copied: Pairs = []
+        for name, tensor in pairs:
+            wish = "values" if kind != Kind.automatic else _core.wish_for(self._core, name)
+            if not wish:
+                continue
+            if wish == "values":
+                if self.surveys.can_read(tensor):
+                    copied.append((name, tensor))
+                else:
+                    self._device.copy(name, tensor, kind)
+            elif not self.surveys.can_read(tensor):
+                self._reduce([(name, tensor)])
+            elif not (in_backward and self.surveys.hold(name, tensor)):
+                surveyed.append((name, tensor))
+        for name, tensor in self.surveys.copy(copied, kind) if copied else ():
+            self._device.copy(name, tensor, kind)
+        if surveyed:
+            left = self.surveys.survey(surveyed)
+            self._reduce(self.surveys.copy(left, Kind.automatic) if left else left)
+
+    def _reduce(self, pairs: Pairs) -> None:
+        """Tensors that our kernels cannot reduce: PyTorch does it, or they are copied."""
+        reductions: Reductions = []
+        for name, tensor in pairs:
+            _, shape, wanted = _core.wanted(self._core, name)
+            if wanted and not can_reduce(tensor, wanted):
+                self._device.copy(name, tensor, Kind.automatic)
+                continue
             if shape:
                 _core.save_shape(self._core, name, list(tensor.shape))
             if wanted:
                 reductions.append((name, tensor, wanted))
-            return
-        self._device.copy(name, tensor, kind)
+        if reductions:
+            self._device.reduce(reductions)
 
 
 def _without_gradient(tensor: torch.Tensor) -> Any:

@@ -11,6 +11,7 @@ import torch
 from smdebug import _core
 from smdebug.pytorch.automatic import AutomaticCapture, AutomaticHook
 from smdebug.pytorch.callbacks import Callbacks
+from smdebug.pytorch.recorder import Names
 from smdebug.rehearsal import Measurements
 
 
@@ -43,12 +44,13 @@ class RehearsalCapture(AutomaticCapture):
 
     def save(
         self,
-        names: list[str],
+        names: Names,
         tensors: list[torch.Tensor],
         kind: _core.Kind = _core.Kind.automatic,
+        in_backward: bool = False,
     ) -> None:
         """What a hook with a writer would do, but for the writing."""
-        super().save(names, tensors, kind)
+        super().save(names, tensors, kind, in_backward)
         for name, tensor in zip(names, tensors, strict=True):
             raw, _, reductions = _core.wanted(self._core, name)
             if not raw and not reductions:

@@ -19,6 +19,9 @@ EXCHANGE_API: Any = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
 # Types that are read without looking at what else they may be.
 PLAIN_TENSORS = (torch.Tensor, nn.Parameter)
 
+# Addresses of devices are larger; those of released memory are offsets.
+_SMALL_ADDRESS = 1 << 32
+
 _is_wrapped = getattr(
     getattr(torch._C, "_functorch", None), "is_functorch_wrapped_tensor", lambda tensor: False
 )
@@ -72,6 +75,20 @@ def loss_in(output: Any) -> torch.Tensor | None:
     """The field `loss` of a model's output, if it is a single number."""
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     return loss if isinstance(loss, torch.Tensor) and loss.numel() == 1 else None
+
+
+def is_plain_on_device(tensor: torch.Tensor) -> bool:
+    """Whether readable() would give back this tensor of a CUDA device, told in a microsecond."""
+    return (
+        tensor.is_cuda
+        and tensor.layout is torch.strided
+        and not tensor.is_nested
+        and not tensor.is_quantized
+        and not tensor.is_neg()
+        and not tensor.is_conj()
+        and not _is_wrapped(tensor)
+        and tensor.data_ptr() > _SMALL_ADDRESS
+    )
 
 
 def readable(name: str, tensor: torch.Tensor, dense_limit: int) -> list[tuple[str, torch.Tensor]]:

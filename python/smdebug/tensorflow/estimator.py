@@ -1,9 +1,5 @@
 """The hook for Estimators, which run monitored sessions."""
 
-from __future__ import annotations
-
-from smdebug.tensorflow.session import SessionHook
-
-EstimatorHook = SessionHook
+from smdebug.tensorflow.session import EstimatorHook
 
 __all__ = ["EstimatorHook"]

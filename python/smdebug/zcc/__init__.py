@@ -15,6 +15,8 @@ from typing import Any, Self
 
 import smdebug_activation
 
+__all__ = ["disable", "enable", "is_enabled"]
+
 _MISSING: Any = object()
 
 

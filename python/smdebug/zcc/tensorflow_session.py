@@ -19,8 +19,8 @@ from smdebug.hook import BaseHook
 from smdebug.zcc import Patches
 
 if TYPE_CHECKING:
-    from smdebug.tensorflow.session_automatic import AutomaticSessionHook
-    from smdebug.tensorflow.session_notes import Notes
+    from smdebug.tensorflow.session.automatic import AutomaticSessionHook
+    from smdebug.tensorflow.session.notes import Notes
 
 
 def patch() -> Sessions:
@@ -59,7 +59,7 @@ class Sessions:
         if current is not None and current is not self.hook:
             return None
         if self.hook is None:
-            from smdebug.tensorflow.session_automatic import make_hook
+            from smdebug.tensorflow.session.automatic import make_hook
 
             self.hook = make_hook()
             self.hook.on_replaced = self._patches.undo
@@ -72,7 +72,7 @@ class Sessions:
     def notes(self) -> Notes:
         """Of all graphs."""
         if self._notes is None:
-            from smdebug.tensorflow.session_notes import Notes
+            from smdebug.tensorflow.session.notes import Notes
 
             self._notes = Notes()
         return self._notes

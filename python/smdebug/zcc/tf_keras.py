@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tf_keras
 
-from smdebug.tensorflow import keras_automatic
+from smdebug.tensorflow.keras import automatic
 
 
-def patch() -> keras_automatic.Discovery:
+def patch() -> automatic.Discovery:
     """Records models from now on."""
-    return keras_automatic.patch(tf_keras)
+    return automatic.patch(tf_keras)

@@ -5,12 +5,13 @@
 #include "smd/cli/command.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
+#include "smd/storage/location.h"
 
 namespace smd::cli::command_list {
 namespace {
 
 Status check_directory(const std::string& directory) {
-  if (directory.find("://") != std::string::npos) {
+  if (storage::is_uri(directory)) {
     return Error{
         ErrorCode::invalid_argument,
         fmt::format("'{}' is no local directory; the tables are written to one.", directory)};

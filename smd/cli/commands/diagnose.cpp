@@ -13,7 +13,6 @@
 #include "smd/cli/options.h"
 #include "smd/cli/output_file.h"
 #include "smd/cli/rule_arguments.h"
-#include "smd/cli/text_width.h"
 
 namespace smd::cli::command_list {
 namespace {
@@ -62,17 +61,14 @@ class Diagnose final : public Invocation {
 
  private:
   static void tell(const Context& context, const DiagnosedRun& one, bool is_first) {
-    const auto complain = [&](const Error& error) {
-      context.terminal.err << "smdebug: " << printable(error.message) << '\n' << std::flush;
-    };
     if (one.error) {
-      complain(*one.error);
+      context.terminal.say(one.error->message);
       if (context.json) {
         write_json(context.terminal.out, {{"run", one.argument}, {"error", one.error->message}});
       }
       return;
     }
-    if (one.unsaved) complain(*one.unsaved);
+    if (one.unsaved) context.terminal.say(one.unsaved->message);
     if (context.json) {
       write_json(context.terminal.out, one.diagnosis.to_json());
       return;

@@ -12,8 +12,8 @@
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
 #include "smd/cli/table.h"
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli::command_list {
 namespace {

@@ -9,56 +9,14 @@
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
 #include "smd/cli/table.h"
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
-#include "smd/format/file_name.h"
-#include "smd/format/packed_file_name.h"
+#include "smd/picture/text_width.h"
+#include "smd/trial/run_health.h"
 
 namespace smd::cli::command_list {
 namespace {
 
 constexpr double kNanos = 1e9;
-// A job that wrote nothing for so long has probably been stopped.
-constexpr double kSilenceSecs = 600;
-
-// The files of a run, by name and size alone.
-struct Files {
-  bool packed = false;
-  uint64_t event_files = 0;  // or segments
-  uint64_t event_bytes = 0;
-  uint64_t index_files = 0;  // or logs
-  uint64_t index_bytes = 0;
-  uint64_t temporary_files = 0;
-  uint64_t steps_listed = 0;  // index files that have the name of one
-  int64_t newest_ns = 0;
-  std::vector<std::string> events;  // sorted
-
-  void add(const storage::FileInfo& file) {
-    const std::string_view path = file.path;
-    newest_ns = std::max(newest_ns, file.mtime_ns);
-    if (path.ends_with(".tmp")) {
-      ++temporary_files;
-    } else if (path.starts_with("index/") || path.starts_with(format::kLogFolder)) {
-      ++index_files;
-      index_bytes += static_cast<uint64_t>(file.size_bytes);
-      if (!packed && format::parse_step_file_name(path)) ++steps_listed;
-    } else {
-      ++event_files;
-      event_bytes += static_cast<uint64_t>(file.size_bytes);
-      events.push_back(file.path);
-    }
-  }
-};
-
-struct Health {
-  uint64_t index_files_left_out = 0;
-  uint64_t event_files_missing = 0;
-  uint64_t temporary_files = 0;
-
-  bool is_well() const {
-    return index_files_left_out == 0 && event_files_missing == 0 && temporary_files == 0;
-  }
-};
 
 struct CollectionRow {
   std::string name;
@@ -74,8 +32,8 @@ struct Info {
   bool ended = false;
   double silent_secs = 0;  // since the last file was written
   std::shared_ptr<const Snapshot> snapshot;
-  Files files;
-  Health health;
+  RunFiles files;
+  RunHealth health;
   uint64_t incomplete = 0;
   std::vector<CollectionRow> collections;
   std::optional<double> first_secs;
@@ -86,22 +44,6 @@ struct Info {
     return ended ? "ended" : silent_secs > kSilenceSecs ? "silent" : "running";
   }
 };
-
-Health check_health(const Snapshot& snapshot, const Files& files) {
-  Health health{.temporary_files = files.temporary_files};
-  uint64_t parts = 0;
-  for (size_t i = 0; i < snapshot.row_count(); ++i) {
-    snapshot.for_each_part(snapshot.row(i), [&](uint32_t, const Part& part) {
-      ++parts;
-      const std::string file = snapshot.file_of(part);
-      const bool is_there = std::binary_search(files.events.begin(), files.events.end(), file);
-      if (!file.empty() && !is_there) ++health.event_files_missing;
-    });
-  }
-  // The index files were listed before they were read, so that a running job adds none here.
-  if (files.steps_listed > parts) health.index_files_left_out = files.steps_listed - parts;
-  return health;
-}
 
 std::vector<CollectionRow> count_collections(const Snapshot& snapshot) {
   std::vector<CollectionRow> out;
@@ -119,28 +61,12 @@ std::vector<CollectionRow> count_collections(const Snapshot& snapshot) {
   return out;
 }
 
-// When the first record of a step was written.
-std::optional<double> wall_secs(const Trial& trial, const Snapshot& snapshot, const StepRow& row) {
-  std::optional<double> found;
-  for (uint32_t i = row.first_part; i != kNone && !found; i = snapshot.part(i).next) {
-    if (snapshot.layout_of(snapshot.part(i)).entries().empty()) continue;
-    const auto about = trial.describe(snapshot, {.part = i, .entry = 0});
-    if (about.ok() && about->wall_secs > 0) found = about->wall_secs;
-  }
-  return found;
-}
-
 Result<Info> look(const std::string& run, const Clock& clock) {
   SMD_TRY(const auto storage, open_run(run, {.everything = true}));
   Info info;
-  SMD_TRY(const auto logs, storage->list(format::kLogFolder, ""));
-  info.files.packed = !logs.empty();
-  SMD_TRY(const auto index_files, storage->list("index", ""));
+  SMD_RETURN_IF_ERROR(info.files.list_index(*storage));
   SMD_TRY(const auto trial, open_trial(run));
-  SMD_TRY(const auto event_files,
-          storage->list(info.files.packed ? format::kSegmentFolder : "events", ""));
-  for (const auto& file : info.files.packed ? logs : index_files) info.files.add(file);
-  for (const auto& file : event_files) info.files.add(file);
+  SMD_RETURN_IF_ERROR(info.files.list_events(*storage));
   SMD_TRY(const auto findings, storage->list("findings", ""));
   for (const auto& file : findings) info.findings.push_back(file.path);
   info.run = trial->name();
@@ -182,7 +108,7 @@ Json json_of(const Info& info) {
   const auto time = [](const std::optional<double>& secs) {
     return secs ? json_number(*secs) : Json(nullptr);
   };
-  const Files& files = info.files;
+  const RunFiles& files = info.files;
   return {{"run", info.run},
           {"state", info.state()},
           {"silent_secs", info.silent_secs},
@@ -246,7 +172,7 @@ std::string steps_text(const Info& info) {
   return text;
 }
 
-std::string health_text(const Terminal& terminal, const Health& health) {
+std::string health_text(const Terminal& terminal, const RunHealth& health) {
   constexpr std::string_view kMore = "; 'smdebug verify' looks closer";
   if (health.is_well()) {
     return terminal.paint(Style::good, "nothing is missing") + std::string(kMore);
@@ -277,7 +203,7 @@ void print(const Terminal& terminal, const Info& info) {
     line("recorded",
          fmt::format("{} to {}", utc_time(*info.first_secs), utc_time(*info.last_secs)));
   }
-  const Files& files = info.files;
+  const RunFiles& files = info.files;
   line("files", fmt::format("{} ({}), {} ({})",
                             counted(files.event_files, files.packed ? "segment" : "event file"),
                             human_bytes(files.event_bytes),

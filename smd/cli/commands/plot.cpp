@@ -11,9 +11,10 @@
 #include "smd/cli/output_file.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
-#include "smd/cli/svg_chart.h"
-#include "smd/cli/text_width.h"
+#include "smd/cli/step_text.h"
 #include "smd/cli/units.h"
+#include "smd/picture/svg_chart.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli::command_list {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::string_view kDefaultReduction = "mean";
 struct Plotted {
   std::string tensor;
   std::string reduction;  // empty: the value itself
-  smd::Series numbers;
+  Series numbers;
 
   std::string label() const { return number_label(tensor, reduction); }
 };
@@ -137,10 +138,10 @@ class Plot final : public Invocation {
     return {{"run", trial.name()}, {"mode", name_of(mode)}, {"series", std::move(list)}};
   }
 
-  static std::vector<Series> series_of(const std::vector<Plotted>& plotted) {
-    std::vector<Series> series;
+  static std::vector<PlotLine> series_of(const std::vector<Plotted>& plotted) {
+    std::vector<PlotLine> series;
     for (const Plotted& one : plotted) {
-      Series drawn{.name = one.label()};
+      PlotLine drawn{.name = one.label()};
       for (size_t i = 0; i < one.numbers.steps.size(); ++i) {
         drawn.points.emplace_back(static_cast<double>(one.numbers.steps[i]), one.numbers.values[i]);
       }
@@ -149,17 +150,13 @@ class Plot final : public Invocation {
     return series;
   }
 
-  static std::string axis_label(Mode mode) {
-    return mode == Mode::global ? "step" : fmt::format("{} step", std::string(name_of(mode)));
-  }
-
   std::string picture(Mode mode, const std::vector<Plotted>& plotted) const {
     std::string title = title_;
     for (const Plotted& one : plotted) {
       if (title_.empty()) title += (title.empty() ? "" : ", ") + one.label();
     }
     return draw_svg(series_of(plotted), {.title = title,
-                                         .x_label = axis_label(mode),
+                                         .x_label = step_axis(mode),
                                          .threshold = threshold_,
                                          .mark = mark_,
                                          .mark_label = mark_ ? fmt::format("step {}", *mark_) : "",
@@ -167,9 +164,9 @@ class Plot final : public Invocation {
   }
 
   void print(const Terminal& terminal, Mode mode, const std::vector<Plotted>& plotted) const {
-    const std::vector<Series> series = series_of(plotted);
+    const std::vector<PlotLine> series = series_of(plotted);
     if (plotted.size() == 1) {
-      const smd::Series& numbers = plotted[0].numbers;
+      const Series& numbers = plotted[0].numbers;
       terminal.out << terminal.paint(Style::strong, printable(plotted[0].label()))
                    << fmt::format("  {}, last {}\n", counted(numbers.steps.size(), "step"),
                                   number_text(numbers.values.back()));
@@ -179,7 +176,7 @@ class Plot final : public Invocation {
                                .ascii = ascii_,
                                .color = terminal.color,
                                .log = log_,
-                               .x_label = axis_label(mode)};
+                               .x_label = step_axis(mode)};
     terminal.out << draw_chart(series, options);
     for (const Plotted& one : plotted) note_special(terminal, one);
   }

@@ -12,6 +12,7 @@
 #include "smd/cli/run_argument.h"
 #include "smd/cli/units.h"
 #include "smd/config/hook_config.h"
+#include "smd/storage/location.h"
 
 namespace smd::cli::command_list {
 namespace {
@@ -21,7 +22,7 @@ Result<std::shared_ptr<storage::Storage>> open_destination(const std::string& ar
   if (argument.empty()) {
     return Error{ErrorCode::invalid_argument, "The path of the copy is empty."};
   }
-  if (argument.find("://") != std::string::npos) return storage::open_storage(argument);
+  if (storage::is_uri(argument)) return storage::open_storage(argument);
   std::error_code error;
   const auto status = std::filesystem::status(argument, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_directory(status)) {

@@ -9,8 +9,8 @@
 #include "smd/cli/json_output.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
+#include "smd/picture/text_width.h"
 #include "smd/reduce/reduce.h"
 
 namespace smd::cli::command_list {

@@ -13,6 +13,7 @@
 #include "smd/cli/units.h"
 #include "smd/format/file_name.h"
 #include "smd/packed/delivery.h"
+#include "smd/storage/location.h"
 
 namespace smd::cli::command_list {
 namespace {
@@ -30,7 +31,7 @@ class Sync final : public Invocation {
   }
 
   Result<ExitCode> run(const Context& context) override {
-    if (from_.find("://") != std::string::npos) {
+    if (storage::is_uri(from_)) {
       return Error{ErrorCode::invalid_argument,
                    fmt::format("'{}' is no local directory; sync sends local runs.", from_)};
     }

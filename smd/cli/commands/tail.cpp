@@ -9,7 +9,6 @@
 #include "smd/cli/live_table.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
 
 namespace smd::cli::command_list {
@@ -121,7 +120,7 @@ class Tail final : public Invocation {
     }
     std::string note;
     SMD_TRY(auto storage, open_future_run(run_, note));
-    if (!note.empty()) say(context, note);
+    if (!note.empty()) context.terminal.say(note);
     SMD_TRY(const auto trial, Trial::open(std::move(storage), {.end_delay_secs = 0}));
     // Wrong patterns and names are told at once, not with the first step.
     SMD_TRY(const TensorFilter filter, TensorFilter::create(*trial->snapshot(), choice_));
@@ -140,15 +139,11 @@ class Tail final : public Invocation {
       trial->wait(std::chrono::steady_clock::now() + kWait);
     }
     if (exit_with_job_) return ExitCode::well;
-    say(context, "The job has ended, so that nothing more will come; Ctrl-C ends this.");
+    context.terminal.say("The job has ended, so that nothing more will come; Ctrl-C ends this.");
     for (;;) ::pause();
   }
 
  private:
-  static void say(const Context& context, std::string_view sentence) {
-    context.terminal.err << "smdebug: " << printable(sentence) << '\n' << std::flush;
-  }
-
   void print_news(const Context& context, Trial& trial, const Snapshot& snapshot, Mode mode,
                   bool is_first, LiveTable& table) {
     std::vector<const StepRow*> news;  // newest first
@@ -166,7 +161,8 @@ class Tail final : public Invocation {
       last_ = news[i]->info.step;
       const auto read = numbers.read(snapshot, *news[i]);
       if (!read.ok()) {
-        say(context, fmt::format("Step {} cannot be read: {}", last_, read.error().message));
+        context.terminal.say(
+            fmt::format("Step {} cannot be read: {}", last_, read.error().message));
         continue;
       }
       print(context, news[i]->info, *read, table);
@@ -189,10 +185,12 @@ class Tail final : public Invocation {
     for (const NamedNumber& one : numbers) cells.push_back({one.label, number_text(one.number)});
     const size_t left_out = table.add_row(cells);
     if (numbers.empty() && !std::exchange(said_nothing_, true)) {
-      say(context, "This step has no single numbers; choose others with --regex or --reduction.");
+      context.terminal.say(
+          "This step has no single numbers; choose others with --regex or --reduction.");
     }
     if (left_out > 0 && !std::exchange(said_left_out_, true)) {
-      say(context, fmt::format("{} more numbers do not fit; choose with --regex.", left_out));
+      context.terminal.say(
+          fmt::format("{} more numbers do not fit; choose with --regex.", left_out));
     }
   }
 

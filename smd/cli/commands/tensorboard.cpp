@@ -8,8 +8,8 @@
 #include "smd/cli/progress.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
+#include "smd/picture/text_width.h"
 #include "smd/reduce/reduce.h"
 #include "smd/summary/summary_files.h"
 

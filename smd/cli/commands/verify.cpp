@@ -9,9 +9,9 @@
 #include "smd/cli/options.h"
 #include "smd/cli/progress.h"
 #include "smd/cli/run_argument.h"
-#include "smd/cli/text_width.h"
 #include "smd/cli/units.h"
 #include "smd/config/hook_config.h"
+#include "smd/picture/text_width.h"
 
 namespace smd::cli::command_list {
 namespace {

@@ -10,7 +10,6 @@
 #include "smd/cli/rule_arguments.h"
 #include "smd/cli/run_argument.h"
 #include "smd/cli/selection.h"
-#include "smd/cli/text_width.h"
 #include "smd/rules/finding_log.h"
 #include "smd/rules/hit_news.h"
 #include "smd/rules/run_follower.h"
@@ -41,7 +40,7 @@ class Watch final : public Invocation {
     SMD_RETURN_IF_ERROR(check_harmless(options));
     std::string note;
     SMD_TRY(std::shared_ptr<storage::Storage> storage, open_future_run(run_, note));
-    if (!note.empty()) say(context, note);
+    if (!note.empty()) context.terminal.say(note);
     SMD_TRY(auto opened, Trial::open(storage, {.end_delay_secs = 0}));
     const std::shared_ptr<Trial> trial = std::move(opened);
 
@@ -109,14 +108,11 @@ class Watch final : public Invocation {
     return {};
   }
 
-  static void say(const Context& context, std::string_view sentence) {
-    context.terminal.err << "smdebug: " << printable(sentence) << '\n' << std::flush;
-  }
-
   // Whoever may not write beside the run may watch it all the same.
   void warn_once(const Context& context, const Status& saved) {
     if (saved.ok() || std::exchange(has_warned_, true)) return;
-    say(context, fmt::format("Findings cannot be saved beside the run: {}", saved.error().message));
+    context.terminal.say(
+        fmt::format("Findings cannot be saved beside the run: {}", saved.error().message));
   }
 
   static void tell(const Context& context, const rules::Evaluation& evaluation,

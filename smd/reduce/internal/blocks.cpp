@@ -18,10 +18,10 @@ Blocks::Blocks(const TensorView& view)
       size_(view.size()),
       in_place_(view.is_contiguous() && is_aligned(view.data, item_)) {}
 
-ByteSpan Blocks::next() {
+ByteSpan Blocks::next(size_t most) {
   const int64_t first = at_;
-  const auto count =
-      static_cast<size_t>(std::min<int64_t>(size_ - first, static_cast<int64_t>(kBlockElements)));
+  if (!in_place_) most = std::min(most, kBlockElements);
+  const size_t count = std::min(static_cast<size_t>(size_ - first), most);
   at_ += static_cast<int64_t>(count);
   if (in_place_) {
     return {static_cast<const std::byte*>(view_.data) + static_cast<size_t>(first) * item_,

@@ -17,8 +17,9 @@ class Blocks final {
   // Borrows the view, which check() has accepted, and what it points to.
   explicit Blocks(const TensorView& view);
 
-  // The next elements, at most kBlockElements; empty at the end. Valid until the next call.
-  ByteSpan next();
+  // The next elements, at most `most` and at most kBlockElements where they must be copied; empty
+  // at the end. Valid until the next call.
+  ByteSpan next(size_t most = kBlockElements);
 
  private:
   static constexpr size_t kLargestElement = 16;

@@ -8,6 +8,17 @@
 namespace smd::internal {
 namespace {
 
+template <typename T>
+constexpr DType kTypeOf = DType::float32;
+template <>
+constexpr DType kTypeOf<double> = DType::float64;
+template <>
+constexpr DType kTypeOf<int32_t> = DType::int32;
+template <>
+constexpr DType kTypeOf<int64_t> = DType::int64;
+template <>
+constexpr DType kTypeOf<uint64_t> = DType::uint64;
+
 template <typename From, typename To>
 const To* run(Convert<From, To> convert, ByteSpan raw, size_t count, To* to) {
   convert(reinterpret_cast<const From*>(raw.data()), count, to);
@@ -74,8 +85,13 @@ const uint64_t* computable(const Kernels&, DType, ByteSpan raw, size_t, uint64_t
 }  // namespace
 
 template <typename T>
-std::span<const T> ElementReader<T>::next() {
-  const ByteSpan raw = blocks_.next();
+bool ElementReader<T>::as_they_are() const {
+  return exponent_ == 0 && dtype_ == kTypeOf<T>;
+}
+
+template <typename T>
+std::span<const T> ElementReader<T>::next(size_t most) {
+  const ByteSpan raw = blocks_.next(as_they_are() ? most : kBlockElements);
   const size_t count = raw.size() / size_of(dtype_);
   return {widened(raw, count), count};
 }

@@ -20,10 +20,13 @@ class ElementReader final {
   ElementReader(const Kernels& kernels, const TensorView& view, int exponent = 0)
       : kernels_(kernels), dtype_(view.dtype), exponent_(exponent), blocks_(view) {}
 
-  // The next elements, at most kBlockElements; empty at the end. Valid until the next call.
-  std::span<const T> next();
+  // The next elements, at most `most` and at most kBlockElements unless they are read as they lie
+  // in memory; empty at the end. Valid until the next call.
+  std::span<const T> next(size_t most = kBlockElements);
 
  private:
+  // Whether the elements are of type T already.
+  bool as_they_are() const;
   const T* widened(ByteSpan raw, size_t count);
 
   const Kernels& kernels_;

@@ -1,9 +1,8 @@
 #pragma once
 
 // The loops over one block of elements, once per instruction set, and the choice among them.
-// A block is a few thousand aligned elements that stay in the first-level cache, so a tensor is
-// read from memory once however many of these loops its reductions need. Pure functions,
-// thread-safe.
+// A block is some thousand aligned elements that stay in the cache, so a tensor is read from memory
+// once however many of these loops its reductions need. Pure functions, thread-safe.
 
 #include <cmath>
 #include <concepts>
@@ -19,6 +18,8 @@ namespace smd::internal {
 
 // Elements per block, at most.
 inline constexpr size_t kBlockElements = 2048;
+// Of blocks that are read where they lie: what is done once per block no longer counts.
+inline constexpr size_t kLongBlockElements = 8 * kBlockElements;
 
 // |x| of the most negative integer needs the unsigned type.
 template <typename T>
@@ -83,7 +84,7 @@ struct SpecialCounts {
   int64_t zero = 0;
 };
 
-// Blocks have at least one element and at most kBlockElements.
+// Blocks have at least one element and at most kLongBlockElements.
 template <typename T>
 struct ElementKernels {
   Extrema<T> (*extrema)(const T* block, size_t count) = nullptr;

@@ -2,9 +2,10 @@
 
 // Σx, Σx² and Σ(x − mean)² of a tensor from the shifted sums of its blocks. Plain value.
 //
-// Each block is summed about a shift near its mean, so that Σ(x − mean)² is never a difference of
-// large numbers; blocks are joined by the formula of Chan, Golub and LeVeque (1983). The shift has
-// so few bits that sums of integers and of other short numbers stay exact.
+// Blocks whose mean is far from zero, compared with how far their elements spread, are summed about
+// a shift near it, so that Σ(x − mean)² is never a difference of large numbers; blocks are joined
+// by the formula of Chan, Golub and LeVeque (1983). The shift has so few bits that sums of integers
+// and of other short numbers stay exact.
 
 #include <cstddef>
 
@@ -14,7 +15,7 @@ namespace smd::internal {
 
 class Moments final {
  public:
-  // The shift to use for the next block: the mean of the last, rounded.
+  // The shift to use for the next block: zero, or the mean of the last, rounded.
   double shift() const { return shift_; }
 
   // Adds a block of `count` elements that was summed with shift(). If the block turned out to lie
@@ -23,12 +24,14 @@ class Moments final {
   void add(size_t count, const ShiftedSums& sums, F&& recentred) {
     const auto n = static_cast<double>(count);
     const double mean = shift_ + sums.first / n;
-    if (kMostLoss * spread_of(sums, n) < sums.first * sums.first / n) {
+    const double spread = spread_of(sums, n);
+    if (kMostLoss * spread < sums.first * sums.first / n) {
       merge(n, mean, recentred(mean));
     } else {
       merge(n, shift_, sums);
     }
-    take_sums(n, mean, sums);
+    take_sums(n, sums);
+    shift_ = kMostLoss * spread < 2 * n * mean * mean ? shortened(mean) : 0;
   }
 
   double total() const { return total_; }
@@ -45,7 +48,9 @@ class Moments final {
   }
   // Joins Σ(x − mean)² of a block whose sums are about `centre`.
   void merge(double n, double centre, const ShiftedSums& sums);
-  void take_sums(double n, double mean, const ShiftedSums& sums);
+  void take_sums(double n, const ShiftedSums& sums);
+  // With so few bits that multiples of it stay exact.
+  static double shortened(double x);
 
   double shift_ = 0;
   double count_ = 0;

@@ -25,11 +25,18 @@ struct PassOptions {
 // T is one of the types that compute: float, double, int32_t, int64_t, uint64_t.
 template <typename T>
 class Pass final {
+ private:
+  static constexpr bool kFloating = std::is_floating_point_v<T>;
+  // Whether a survey can read the elements as they are.
+  static constexpr bool kSurveyed = kFloating || sizeof(T) == 4;
+
  public:
+  static constexpr size_t kMostElements = kSurveyed ? kLongBlockElements : kBlockElements;
+
   // Borrows the kernels.
   Pass(const Kernels& kernels, const PassOptions& options);
 
-  // `block` has at least one element and at most kBlockElements.
+  // `block` has at least one element and at most kMostElements.
   void add(std::span<const T> block);
 
   // What the blocks so far come to; of their absolute values if `abs`.
@@ -41,10 +48,6 @@ class Pass final {
   int needed_exponent() const;
 
  private:
-  static constexpr bool kFloating = std::is_floating_point_v<T>;
-  // Whether a survey can read the elements as they are.
-  static constexpr bool kSurveyed = kFloating || sizeof(T) == 4;
-
   Extrema<T> extrema_of(std::span<const T> block) const;
   void take_extrema();
   // Sums the block, which Real can compute, and returns its extrema.

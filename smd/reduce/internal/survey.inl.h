@@ -19,6 +19,10 @@ HWY_BEFORE_NAMESPACE();
 namespace smd::internal {
 namespace HWY_NAMESPACE {
 
+// The loop is bound by the adders, which also convert, while the multipliers idle: so some sums are
+// left to these. Times one is exact.
+HWY_INLINE WideVec one() { return hn::Set(Wide(), 1.0); }
+
 // Sums over lanes; kComplete adds what only absolute reductions ask for.
 template <bool kComplete>
 struct SumLanes {
@@ -32,7 +36,7 @@ struct SumLanes {
 
   // `d` is x − shift.plain, `e` is |x| − shift.abs.
   HWY_INLINE void add(WideVec d, WideVec e) {
-    plain_first = hn::Add(plain_first, d);
+    plain_first = hn::MulAdd(d, one(), plain_first);
     plain_second = hn::MulAdd(d, d, plain_second);
     abs_first = hn::Add(abs_first, e);
     if (kComplete) abs_second = hn::MulAdd(e, e, abs_second);
@@ -46,7 +50,8 @@ struct SumLanes {
   }
 };
 
-template <bool kComplete>
+// Takes the shift away, unless there is none.
+template <bool kComplete, bool kShifted>
 struct ShiftLanes {
   WideVec plain, abs;
 
@@ -59,9 +64,8 @@ struct ShiftLanes {
   }
 
  private:
-  // The loop is bound by the adders while the multipliers idle; times one is exact.
   static HWY_INLINE WideVec minus(WideVec x, WideVec y) {
-    return hn::MulSub(x, hn::Set(Wide(), 1.0), y);
+    return kShifted ? hn::MulSub(x, one(), y) : x;
   }
 };
 
@@ -92,12 +96,12 @@ struct RangeLanes {
   }
 };
 
-template <bool kComplete, typename T>
+template <bool kComplete, bool kShifted, typename T>
 Survey<T> survey(const T* block, size_t count, Shift shift) {
   using D = hn::ScalableTag<T>;
   const Wide wide;
   const size_t step = hn::Lanes(wide);
-  const ShiftLanes<kComplete> from(shift);
+  const ShiftLanes<kComplete, kShifted> from(shift);
   RangeLanes<D, kComplete> range(block[0]);
   SumLanes<kComplete> a, b;
   size_t i = 0;
@@ -123,14 +127,20 @@ Survey<T> survey(const T* block, size_t count, Shift shift) {
           {sum_of_lanes(a.abs_first), sum_of_lanes(a.abs_second)}};
 }
 
+template <bool kComplete, typename T>
+Survey<T> survey_about(const T* block, size_t count, Shift shift) {
+  if (shift.plain == 0 && shift.abs == 0) return survey<kComplete, false>(block, count, shift);
+  return survey<kComplete, true>(block, count, shift);
+}
+
 template <typename T>
 Survey<T> survey_values(const T* block, size_t count, Shift shift) {
-  return survey<false>(block, count, shift);
+  return survey_about<false>(block, count, shift);
 }
 
 template <typename T>
 Survey<T> survey_all(const T* block, size_t count, Shift shift) {
-  return survey<true>(block, count, shift);
+  return survey_about<true>(block, count, shift);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "smd/storage/internal/too_large.h"
+#include "smd/storage/s3/ca_file.h"
 
 namespace smd::storage {
 namespace {
@@ -35,7 +36,9 @@ constexpr int kNotImplemented = 501;
 Result<std::shared_ptr<S3Bucket>> S3Bucket::open(std::string name, S3Options options,
                                                  std::shared_ptr<Http> http) {
   SMD_TRY(S3Endpoint endpoint, find_endpoint(options.variables));
-  if (!http) http = curl_http(options.interrupt, options.variables("AWS_CA_BUNDLE"));
+  if (!http) {
+    http = curl_http(options.interrupt, find_ca_file(options.variables, built_in_ca_file()));
+  }
   return std::shared_ptr<S3Bucket>(
       new S3Bucket(std::move(name), std::move(endpoint), std::move(options), std::move(http)));
 }

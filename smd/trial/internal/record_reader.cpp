@@ -17,14 +17,14 @@
 namespace smd::internal {
 namespace {
 
-constexpr size_t kMostIdleFiles = 256;
+// A server may have many runs open, and processes are often limited to 1024 files.
+constexpr size_t kMostIdleFiles = 32;
 // Records up to this size are read in one go with their neighbours.
 constexpr uint64_t kSmallBytes = uint64_t{64} << 10;
 // Where reading through a gap is cheaper than another read.
 constexpr uint64_t kLocalGapBytes = uint64_t{8} << 10;
 constexpr uint64_t kRemoteGapBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostExtentBytes = uint64_t{8} << 20;
-constexpr uint64_t kMostBlockBytes = uint64_t{64} << 20;
 // Enough for the beginning of a record up to its elements.
 constexpr uint64_t kHeadBytes = 4096;
 // Records from this size on are mapped rather than copied, where files can be.
@@ -240,6 +240,11 @@ std::vector<RecordReader::Extent> RecordReader::stretches_of(const Layout& layou
   return out;
 }
 
+void RecordReader::drop() {
+  const std::lock_guard lock(mutex_);
+  blocks_.clear();
+}
+
 std::shared_ptr<RecordReader::PartBlocks> RecordReader::blocks_of(const Snapshot& snapshot,
                                                                   uint32_t part) {
   std::lock_guard lock(mutex_);
@@ -278,13 +283,11 @@ Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, u
                                    together ? (*blocks->stretches)[stretch] : wanted));
   give_back(std::move(file));
   if (together) {
+    BlockBudget::of_process().add(*this, block.bytes->size());
+    // What was kept before may just have been dropped.
+    const auto kept = blocks_of(snapshot, part);
     std::lock_guard lock(mutex_);
-    block_bytes_ += block.bytes->size();
-    if (block_bytes_ > kMostBlockBytes) {
-      blocks_.clear();
-      block_bytes_ = 0;
-    }
-    blocks->blocks[stretch] = block;
+    kept->blocks[stretch] = block;
   }
   return block;
 }

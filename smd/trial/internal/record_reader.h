@@ -1,7 +1,8 @@
 #pragma once
 
 // Reads tensor records and numbers of blocks at the places that a snapshot knows. Keeps files open
-// and, on remote storages, the small records of a step, which are read together. Thread-safe.
+// and the small records of steps that are visited again, or lie on remote storages, within the
+// budget of the process. Thread-safe.
 
 #include <list>
 #include <memory>
@@ -14,14 +15,16 @@
 
 #include "smd/base/result.h"
 #include "smd/storage/storage.h"
+#include "smd/trial/internal/block_budget.h"
 #include "smd/trial/snapshot.h"
 #include "smd/trial/tensor_value.h"
 
 namespace smd::internal {
 
-class RecordReader final {
+class RecordReader final : private BlockBudget::Holder {
  public:
   explicit RecordReader(std::shared_ptr<storage::Storage> storage) : storage_(std::move(storage)) {}
+  ~RecordReader() override { BlockBudget::of_process().remove(*this); }
 
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at);
   Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at);
@@ -61,6 +64,8 @@ class RecordReader final {
     std::unique_ptr<storage::ReadFile> file;
   };
 
+  void drop() override;
+
   // A file that nobody else uses meanwhile; give it back for the next reader.
   Result<OpenFile> take(const Snapshot& snapshot, uint32_t part);
   void give_back(OpenFile file);
@@ -90,7 +95,6 @@ class RecordReader final {
   std::unordered_map<uint64_t, std::list<OpenFile>::iterator> idle_by_owner_;
   std::unordered_map<uint32_t, std::shared_ptr<PartBlocks>> blocks_;                    // by part
   std::unordered_map<uint32_t, std::shared_ptr<const std::vector<Extent>>> stretches_;  // by layout
-  uint64_t block_bytes_ = 0;
 };
 
 }  // namespace smd::internal

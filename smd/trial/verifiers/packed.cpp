@@ -8,6 +8,8 @@
 #include "smd/format/file_name.h"
 #include "smd/format/packed_file_name.h"
 #include "smd/format/packed_footer.h"
+#include "smd/format/packed_manifest.h"
+#include "smd/packed/delivery.h"
 #include "smd/packed/segment_file.h"
 #include "smd/trial/internal/event_file.h"
 #include "smd/trial/internal/run_check.h"
@@ -19,6 +21,7 @@ namespace {
 using storage::FileInfo;
 
 constexpr std::string_view kTemporary = ".tmp";
+constexpr std::string_view kHead = "v2/HEAD";
 constexpr uint64_t kCopyBytes = uint64_t{4} << 20;
 
 class Verification final {
@@ -39,6 +42,7 @@ class Verification final {
                   .message = "This is being written, or something that was stopped left it "
                              "behind."});
     }
+    SMD_RETURN_IF_ERROR(read_journal());
     check_.check_collections(!segments_.empty());
     for (const auto& [key, files_of] : segments_) SMD_RETURN_IF_ERROR(check_segment(files_of));
     return check_.finish();
@@ -78,6 +82,7 @@ class Verification final {
     const std::string_view path = file.path;
     const bool log = path.starts_with("v2/log/");
     const bool segment = path.starts_with("v2/seg/");
+    if (path == kHead) has_journal_ = true;
     if (path == "v2" || path == "v2/log" || path == "v2/seg" || path == "collections") {
       check_.add({.fault = RunFault::link,
                   .file = file.path,
@@ -113,6 +118,52 @@ class Verification final {
     if (segment) check_.report.event_bytes += size;
   }
 
+  // In an object store the journal has the logs. A copy of its objects is read from the footers.
+  Status read_journal() {
+    if (!has_journal_) return {};
+    auto journal = packed::journal_of({std::shared_ptr<void>(), &storage_});
+    const auto entries = journal.read_new();
+    if (!entries.ok()) {
+      if (entries.error().code == ErrorCode::unsupported) return {};
+      check_.add({.fault = RunFault::log_broken,
+                  .file = std::string(kHead),
+                  .message = entries.error().message});
+      return {};
+    }
+    knows_commits_ = true;
+    for (const storage::JournalEntry& entry : *entries) {
+      auto manifest = format::parse_manifest(as_bytes(entry.content));
+      if (!manifest.ok()) {
+        if (manifest.error().code == ErrorCode::unsupported) return manifest.error();
+        check_.add(
+            {.fault = RunFault::log_broken,
+             .file = std::string(kHead),
+             .message = fmt::format("Entry {}: {}", entry.number, manifest.error().message)});
+        continue;
+      }
+      if (manifest->segment.empty()) continue;
+      const auto name = format::parse_packed_file_name(manifest->segment);
+      if (!name || manifest->segment != format::segment_file_name(name->writer, name->sequence)) {
+        check_.add({.fault = RunFault::file_name,
+                    .file = std::string(kHead),
+                    .message = fmt::format("Entry {} names '{}', which is not the name of a "
+                                           "segment.",
+                                           entry.number, manifest->segment)});
+        continue;
+      }
+      segments_[key_of(*name)].name = *name;
+      committed_[manifest->segment] = std::move(manifest->log);
+      ++check_.report.index_files;
+    }
+    return {};
+  }
+
+  // Its log in the journal; nullptr: the journal has none.
+  const std::string* committed(const Files& files) const {
+    const auto found = committed_.find(files.segment());
+    return found == committed_.end() ? nullptr : &found->second;
+  }
+
   // Whether its writer is certainly gone, or has gone on to another segment.
   bool is_over(const Files& files) const {
     if (check_.ended() || options_.stopped) return true;
@@ -129,7 +180,8 @@ class Verification final {
         check_.saw(step.info.step, files.name.worker);
       }
     }
-    if (options_.repair && !found.problems.empty() && found.can_be_mended) {
+    // Objects are put whole, so there is nothing that a dead writer left half done.
+    if (options_.repair && !has_journal_ && !found.problems.empty() && found.can_be_mended) {
       SMD_RETURN_IF_ERROR(repair(files, found));
     }
     for (RunProblem& problem : found.problems) check_.add(std::move(problem));
@@ -142,12 +194,24 @@ class Verification final {
     const bool over = is_over(files);
     if (!files.segment_bytes) {
       found.can_be_mended = false;
-      if (files.log_bytes != 0u) {
+      if (committed(files) != nullptr) {
+        found.add({.fault = RunFault::segment_missing,
+                   .file = files.segment(),
+                   .message = "The journal tells of this segment, which is not there."});
+      } else if (files.log_bytes != 0u) {
         found.add({.fault = RunFault::segment_missing,
                    .file = files.log(),
                    .message =
                        fmt::format("The log tells of '{}', which is not there.", files.segment())});
       }
+      return found;
+    }
+    if (knows_commits_ && committed(files) == nullptr) {
+      found.add({.fault = RunFault::log_missing,
+                 .is_damage = false,
+                 .file = files.segment(),
+                 .message = "The segment is not in the journal, so that readers pass it over: it "
+                            "is being sent, or whoever sent it was stopped."});
       return found;
     }
     SMD_TRY(const auto file, storage_.open(files.segment()));
@@ -202,7 +266,12 @@ class Verification final {
     found.log.emplace(files.name);
     std::string text;
     Status status;
-    if (files.log_bytes) {
+    const std::string* commit = committed(files);
+    const std::string log_file = commit != nullptr ? std::string(kHead) : files.log();
+    if (commit != nullptr) {
+      text = *commit;
+      status = found.log->read_more(text);
+    } else if (files.log_bytes) {
       auto bytes = storage::read_all(storage_, files.log(), format::kMostLogBytes);
       if (bytes.ok()) {
         text = as_text(*bytes);
@@ -212,7 +281,7 @@ class Verification final {
       }
       if (!status.ok() && status.error().code == ErrorCode::unsupported) {
         return Error{ErrorCode::unsupported,
-                     fmt::format("{} File: {}", status.error().message, files.log())};
+                     fmt::format("{} File: {}", status.error().message, log_file)};
       }
     }
     const uint64_t understood = found.log->size_bytes();
@@ -223,7 +292,9 @@ class Verification final {
         found.log->ended() ? whole.substr(0, whole.size() - std::min(end.size(), whole.size()))
                            : whole;
 
-    if (!files.log_bytes) {
+    if (!files.log_bytes && has_journal_ && commit == nullptr) {
+      // Taken from the footer, as readers of a copy do.
+    } else if (!files.log_bytes && commit == nullptr) {
       found.add({.fault = RunFault::log_missing,
                  .is_damage = over || !scan.log.empty(),
                  .file = files.segment(),
@@ -232,14 +303,14 @@ class Verification final {
                                         files.log())});
     } else if (!status.ok() || (found.log->ended() && understood < text.size())) {
       found.add({.fault = RunFault::log_broken,
-                 .file = files.log(),
+                 .file = log_file,
                  .offset = understood,
                  .message = status.ok() ? std::string("Bytes follow the last entry of the log.")
                                         : status.error().message});
     } else if (found.log->size_bytes() > 0 && found.log->segment() != files.segment()) {
       found.can_be_mended = false;
       found.add({.fault = RunFault::name_differs,
-                 .file = files.log(),
+                 .file = log_file,
                  .message = fmt::format("The log is that of '{}'.", found.log->segment())});
       return {};
     } else if (understood < text.size() ||
@@ -247,7 +318,7 @@ class Verification final {
                (footer.ok() && !found.log->ended())) {
       found.add({.fault = RunFault::log_incomplete,
                  .is_damage = check_.ended(),
-                 .file = files.log(),
+                 .file = log_file,
                  .offset = understood,
                  .message = over ? "The log ends before its segment does."
                                  : "The log ends before its segment does: an entry is being "
@@ -434,6 +505,9 @@ class Verification final {
   RunCheck check_;
   std::map<Key, Files> segments_;
   std::vector<FileInfo> temporary_;
+  bool has_journal_ = false;                      // the run lies in an object store, or did
+  bool knows_commits_ = false;                    // and the journal could be read
+  std::map<std::string, std::string> committed_;  // logs by the paths of their segments
 };
 
 }  // namespace

@@ -6,10 +6,12 @@
 #include <deque>
 #include <optional>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "smd/base/crc32c.h"
+#include "smd/base/signals_blocked.h"
 #include "smd/format/packed_block.h"
 #include "smd/format/packed_file_name.h"
 #include "smd/format/packed_footer.h"
@@ -28,6 +30,8 @@ constexpr size_t kBufferBytes = size_t{256} << 10;
 // Elements of at most this many bytes are copied into the buffer, longer ones written from where
 // they are.
 constexpr size_t kCopyBytes = size_t{16} << 10;
+// From here on a thread of its own for the checksum pays.
+constexpr size_t kApartBytes = size_t{4} << 20;
 // A log that has reached this ends with its segment, long before a footer could not hold it.
 constexpr size_t kMostLogBytes = size_t{8} << 20;
 
@@ -82,8 +86,7 @@ class PackedSink final : public Sink {
   Status more(ByteSpan elements) override {
     for (;;) {
       const ByteSpan now = elements.first(std::min<uint64_t>(pending_->left, elements.size()));
-      pending_->crc = crc32c(now, pending_->crc);
-      SMD_RETURN_IF_ERROR(append_elements(now));
+      SMD_RETURN_IF_ERROR(append_checked(now));
       pending_->left -= now.size();
       if (pending_->left > 0) return {};
       elements = elements.subspan(now.size());
@@ -445,6 +448,23 @@ class PackedSink final : public Sink {
                      .length = length,
                      .dtype = head.dtype,
                      .shape = Shape(head.shape.begin(), head.shape.end())});
+  }
+
+  // Appends elements and takes them into the checksum: of many at the same time, as each takes a
+  // good part of the other's time.
+  Status append_checked(ByteSpan elements) {
+    if (elements.size() < kApartBytes) {
+      pending_->crc = crc32c(elements, pending_->crc);
+      return append_elements(elements);
+    }
+    std::thread checksum;
+    {
+      const SignalsBlocked inherited_by_the_thread;
+      checksum = std::thread([this, elements] { pending_->crc = crc32c(elements, pending_->crc); });
+    }
+    Status appended = append_elements(elements);
+    checksum.join();
+    return appended;
   }
 
   Status append_elements(ByteSpan elements) {

@@ -1,0 +1,5 @@
+"""Opens runs, for tools written for the original."""
+
+from smdebug.trial import create_trial
+
+__all__ = ["create_trial"]

@@ -1,0 +1,143 @@
+#include "smd/gpu/copier.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace smd::gpu {
+namespace {
+
+constexpr unsigned kPortable = 1;
+constexpr unsigned kBlockingUntimed = 3;
+constexpr unsigned kNonBlocking = 1;
+constexpr size_t kAlignment = 512;
+
+size_t aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Sizes of blocks grow by an eighth, so that blocks fit tensors of about the same size.
+size_t capacity_for(size_t size) {
+  const size_t step = std::max(std::bit_ceil(std::max<size_t>(size, 1)) / 8, size_t{4096});
+  return (size + step - 1) / step * step;
+}
+
+}  // namespace
+
+size_t usual_ring_bytes(size_t memory_bytes) {
+  // A gigabyte or less, and no more than a device can well do without.
+  constexpr size_t kShare = 128;
+  return std::clamp(memory_bytes / kShare, size_t{256} << 20, size_t{1} << 30);
+}
+
+LateCopy::~LateCopy() { copier_.give_back(block_); }
+
+bool LateCopy::is_ready() const {
+  constexpr DriverResult kNotReady = 600;
+  const ContextScope scope(copier_.driver_, copier_.context_);
+  return copier_.driver_.query_event(block_.done) != kNotReady;
+}
+
+Status LateCopy::wait() const {
+  const ContextScope scope(copier_.driver_, copier_.context_);
+  SMD_RETURN_IF_ERROR(scope.status());
+  return copier_.driver_.check(copier_.driver_.wait_for_event(block_.done), "wait for the device");
+}
+
+Result<Event> Copier::new_event() {
+  Event event = nullptr;
+  SMD_RETURN_IF_ERROR(
+      driver_.check(driver_.create_event(&event, kBlockingUntimed), "make an event"));
+  return event;
+}
+
+Result<HostBlock> Copier::take_block(size_t size) {
+  const size_t capacity = capacity_for(size);
+  for (auto [at, end] = free_.equal_range(capacity); at != end; ++at) {
+    if (driver_.query_event(at->second.done) != 0) continue;  // given back before it was filled
+    const HostBlock block = at->second;
+    free_.erase(at);
+    return block;
+  }
+  void* memory = nullptr;
+  SMD_RETURN_IF_ERROR(
+      driver_.check(driver_.allocate_host(&memory, capacity, kPortable), "lock memory"));
+  SMD_TRY(Event const done, new_event());
+  return HostBlock{static_cast<std::byte*>(memory), capacity, done};
+}
+
+void Copier::give_back(const HostBlock& block) {
+  const std::lock_guard lock(mutex_);
+  free_.emplace(block.capacity, block);
+}
+
+Status Copier::start_ring() {
+  if (std::exchange(ring_started_, true)) return {};
+  SMD_RETURN_IF_ERROR(driver_.check(driver_.create_stream(&side_, kNonBlocking), "make a stream"));
+  // A full device has no room for a ring.
+  if (driver_.allocate(&ring_, options_.ring_bytes) != 0) ring_ = 0;
+  return {};
+}
+
+size_t Copier::take_part(size_t size) {
+  while (!parts_.empty() && driver_.query_event(parts_.front().done) == 0) {
+    events_.push_back(parts_.front().done);
+    parts_.pop_front();
+  }
+  const size_t none = options_.ring_bytes;
+  if (ring_ == 0 || size > none) return none;
+  if (parts_.empty()) return 0;
+  const size_t begin = parts_.front().begin;
+  const size_t end = parts_.back().end;
+  if (begin < end) {
+    if (end + size <= none) return end;
+    return size <= begin ? 0 : none;
+  }
+  return end + size <= begin ? end : none;
+}
+
+Status Copier::copy_by_ring(size_t begin, Address from, size_t size, Stream stream,
+                            const HostBlock& to) {
+  Part part{.begin = begin, .end = begin + aligned(size)};
+  if (events_.empty()) {
+    SMD_TRY(part.done, new_event());
+  } else {
+    part.done = events_.back();
+    events_.pop_back();
+  }
+  const Address ring = ring_ + begin;
+  const auto check = [&](DriverResult result) { return driver_.check(result, "copy a tensor"); };
+  SMD_RETURN_IF_ERROR(check(driver_.copy_on_device(ring, from, size, stream)));
+  // Both are recorded anew below, when the side stream waits for this record already.
+  SMD_RETURN_IF_ERROR(check(driver_.record_event(part.done, stream)));
+  SMD_RETURN_IF_ERROR(check(driver_.make_stream_wait(side_, part.done, 0)));
+  SMD_RETURN_IF_ERROR(check(driver_.copy_to_host(to.memory, ring, size, side_)));
+  SMD_RETURN_IF_ERROR(check(driver_.record_event(part.done, side_)));
+  parts_.push_back(part);
+  return check(driver_.record_event(to.done, side_));
+}
+
+Result<std::shared_ptr<LateCopy>> Copier::copy(Address from, size_t size, Stream stream) {
+  const ContextScope scope(driver_, context_);
+  SMD_RETURN_IF_ERROR(scope.status());
+  int capturing = 0;
+  if (driver_.is_capturing(stream, &capturing) != 0 || capturing != 0) {
+    return Error{ErrorCode::unsupported, "A CUDA graph is being captured."};
+  }
+  std::unique_lock lock(mutex_);
+  SMD_RETURN_IF_ERROR(start_ring());
+  SMD_TRY(const HostBlock block, take_block(size));
+  const size_t begin = take_part(aligned(size));
+  Status copied;
+  if (begin < options_.ring_bytes) {
+    copied = copy_by_ring(begin, from, size, stream, block);
+  } else {
+    copied = driver_.check(driver_.copy_to_host(block.memory, from, size, stream), "copy a tensor");
+    if (copied.ok()) {
+      copied = driver_.check(driver_.record_event(block.done, stream), "record an event");
+    }
+  }
+  lock.unlock();
+  auto late = std::make_shared<LateCopy>(*this, block, size);
+  if (!copied.ok()) return copied.error();
+  return late;
+}
+
+}  // namespace smd::gpu

@@ -1,0 +1,101 @@
+#pragma once
+
+// Copies tensors of a device to page-locked memory of the host while the device goes on. A tensor
+// is first copied to a ring on the device, in the order of the stream that made it, and from there
+// on a stream of its own; one that finds no room in the ring goes straight to the host, which the
+// stream that made it waits for. Never destroyed. Thread-safe.
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "smd/base/bytes.h"
+#include "smd/base/result.h"
+#include "smd/gpu/driver.h"
+
+namespace smd::gpu {
+
+class Copier;
+
+// Page-locked memory, and the event after which it holds a tensor.
+struct HostBlock {
+  std::byte* memory = nullptr;
+  size_t capacity = 0;
+  Event done = nullptr;
+};
+
+// A tensor on its way. Thread-safe.
+class LateCopy final {
+ public:
+  LateCopy(Copier& copier, const HostBlock& block, size_t size)
+      : copier_(copier), block_(block), size_(size) {}
+  ~LateCopy();
+  LateCopy(const LateCopy&) = delete;
+  LateCopy& operator=(const LateCopy&) = delete;
+
+  // Whether wait() returns at once.
+  bool is_ready() const;
+  // Error: the device has failed.
+  Status wait() const;
+  // Valid after wait().
+  ByteSpan bytes() const { return {block_.memory, size_}; }
+
+ private:
+  Copier& copier_;
+  const HostBlock block_;
+  const size_t size_;
+};
+
+struct CopierOptions {
+  size_t ring_bytes = size_t{256} << 20;
+};
+
+// What the ring of a device with so much memory has, unless somebody says so.
+size_t usual_ring_bytes(size_t memory_bytes);
+
+class Copier final {
+ public:
+  // Borrows the driver. `context` is that of the device.
+  Copier(const Driver& driver, Context context, const CopierOptions& options = {})
+      : driver_(driver), context_(context), options_(options) {}
+
+  // Queues the copy of bytes of the device, which must stay as they are until the stream has come
+  // to it.
+  Result<std::shared_ptr<LateCopy>> copy(Address from, size_t size, Stream stream);
+
+ private:
+  friend class LateCopy;
+
+  // A part of the ring that is in use until the event.
+  struct Part {
+    size_t begin = 0;
+    size_t end = 0;
+    Event done = nullptr;
+  };
+
+  // With the mutex held and the context current.
+  Result<HostBlock> take_block(size_t size);
+  Result<Event> new_event();
+  // The place of a new part, at most once per part; ring_bytes: there is no room.
+  size_t take_part(size_t size);
+  Status start_ring();
+  Status copy_by_ring(size_t begin, Address from, size_t size, Stream stream, const HostBlock& to);
+  void give_back(const HostBlock& block);
+
+  const Driver& driver_;
+  const Context context_;
+  const CopierOptions options_;
+
+  std::mutex mutex_;  // guards everything below
+  std::multimap<size_t, HostBlock> free_;
+  bool ring_started_ = false;
+  Address ring_ = 0;  // none: there was no memory for it
+  Stream side_ = nullptr;
+  std::deque<Part> parts_;  // oldest first
+  std::vector<Event> events_;
+};
+
+}  // namespace smd::gpu

@@ -1,0 +1,46 @@
+#pragma once
+
+// Bodies of answers that were made lately, plain and compressed: of many who ask the same, one
+// makes it and the others wait for it. Bounded by bytes. Thread-safe.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "smd/base/result.h"
+
+namespace smd::server {
+
+struct Body {
+  std::string plain;
+  std::string compressed;  // empty: not worth it
+};
+
+class BodyCache final {
+ public:
+  explicit BodyCache(uint64_t most_bytes = uint64_t{64} << 20) : most_bytes_(most_bytes) {}
+
+  // The body that was made for this key, or what `make` makes now. Errors are not kept.
+  Result<std::shared_ptr<const Body>> get(const std::string& key,
+                                          const std::function<Result<Body>()>& make);
+
+ private:
+  struct Entry {
+    std::mutex making;
+    std::shared_ptr<const Body> body;  // guarded by `making`
+    // --- guarded by the mutex of the cache
+    uint64_t used = 0;
+    uint64_t bytes = 0;
+  };
+
+  const uint64_t most_bytes_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
+  uint64_t clock_ = 0;                                     // guarded by mutex_
+  uint64_t bytes_ = 0;                                     // guarded by mutex_
+};
+
+}  // namespace smd::server

@@ -1,0 +1,31 @@
+#pragma once
+
+// What is still on its way from a device when its step is handed over: the writer thread waits.
+
+#include <span>
+
+#include "smd/base/result.h"
+#include "smd/writer/sink.h"
+
+namespace smd {
+
+// Reductions of a tensor.
+class LateReductions {
+ public:
+  virtual ~LateReductions() = default;
+
+  // Waits for them; called by the writer thread. The values live as long as this object. An error
+  // costs the step.
+  virtual Result<std::span<const StoredReduction>> wait() = 0;
+};
+
+// Memory that is being filled.
+class LateMemory {
+ public:
+  virtual ~LateMemory() = default;
+
+  // Waits until it is. An error costs the step.
+  virtual Status wait() = 0;
+};
+
+}  // namespace smd
