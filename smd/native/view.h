@@ -48,8 +48,8 @@ concept PlainInteger = std::integral<T> && !std::same_as<T, bool> && !std::same_
 
 template <PlainInteger T>
 struct ElementType<T> {
-  static constexpr DType kSigned[] = {DType::int8, DType::int16, DType::int32, DType::int64};
-  static constexpr DType kUnsigned[] = {DType::uint8, DType::uint16, DType::uint32, DType::uint64};
+  static constexpr DType kSigned[4] = {DType::int8, DType::int16, DType::int32, DType::int64};
+  static constexpr DType kUnsigned[4] = {DType::uint8, DType::uint16, DType::uint32, DType::uint64};
   static constexpr size_t kIndex = static_cast<size_t>(std::countr_zero(sizeof(T)));
   static constexpr DType value = std::is_signed_v<T> ? kSigned[kIndex] : kUnsigned[kIndex];
 };
