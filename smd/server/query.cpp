@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "smd/base/nearest.h"
+#include "smd/base/percent.h"
 
 namespace smd::server {
 namespace {
@@ -17,13 +18,6 @@ constexpr size_t kMostParameters = 512;
 constexpr size_t kMostShown = 100;
 
 Error wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::string shown(std::string_view text) {
   if (text.size() <= kMostShown) return std::string(text);
@@ -73,47 +67,16 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string encode_component(std::string_view text) {
-  constexpr std::string_view kPlain = "-_.!~*'()";
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const bool is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                          (c >= 'A' && c <= 'Z') || kPlain.find(c) != std::string_view::npos;
-    if (is_plain) {
-      out += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += '%';
-      out += kDigits[byte >> 4];
-      out += kDigits[byte & 15];
-    }
-  }
-  return out;
-}
+std::string encode_component(std::string_view text) { return percent_encoded(text, "!*'()"); }
 
 Result<std::string> decode_component(std::string_view text, bool plus_is_blank) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (c == '%') {
-      const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-      if (high < 0 || low < 0) {
-        return wrong("The address has a '%' without two hexadecimal digits behind it.");
-      }
-      c = static_cast<char>(high * 16 + low);
-      i += 2;
-    } else if (c == '+' && plus_is_blank) {
-      c = ' ';
-    }
-    out += c;
-  }
+  auto decoded = percent_decoded(text, plus_is_blank);
+  if (!decoded) return wrong("The address has a '%' without two hexadecimal digits behind it.");
+  std::string& out = *decoded;
   if (!is_utf8(out)) return wrong("The address holds bytes that are no UTF-8.");
   // Names of tensors may hold anything else, and nobody else needs these.
   if (out.find('\0') != std::string::npos) return wrong("The address holds a zero byte.");
-  return out;
+  return std::move(out);
 }
 
 Result<Query> Query::parse(std::string_view text) {

@@ -6,8 +6,8 @@
 #include <charconv>
 #include <pugixml.hpp>
 
+#include "smd/base/percent.h"
 #include "smd/storage/s3/credentials.h"
-#include "smd/storage/s3/uri.h"
 
 namespace smd::storage {
 namespace {
@@ -42,7 +42,7 @@ Result<S3Listing> parse_listing(std::string_view xml) {
   if (!root) return unreadable("listing");
   const bool encoded = std::string_view(root.child_value("EncodingType")) == "url";
   const auto text = [&](const char* raw) {
-    return encoded ? percent_decoded(raw) : std::string(raw);
+    return encoded ? percent_decoded(raw, true).value_or(raw) : std::string(raw);
   };
   S3Listing listing;
   for (const pugi::xml_node entry : root.children("Contents")) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "smd/base/percent.h"
 #include "smd/storage/s3/uri.h"
 
 namespace smd::storage {

@@ -4,8 +4,8 @@
 
 #include <initializer_list>
 
+#include "smd/base/percent.h"
 #include "smd/storage/s3/profile.h"
-#include "smd/storage/s3/uri.h"
 
 namespace smd::storage {
 namespace {
@@ -25,7 +25,7 @@ std::string first_of(std::initializer_list<std::string> texts) {
 }  // namespace
 
 std::string S3Endpoint::address_of(std::string_view bucket, std::string_view key) const {
-  const std::string path = percent_encoded(key, true);
+  const std::string path = percent_encoded(key, "/");
   if (!url.empty()) return fmt::format("{}/{}/{}", url, bucket, path);
   const std::string_view suffix = region.starts_with("cn-") ? ".cn" : "";
   if (bucket.find('.') != std::string_view::npos) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 namespace smd::storage {
 namespace {
@@ -12,22 +11,15 @@ constexpr std::string_view kScheme = "s3://";
 constexpr size_t kShortestBucket = 3;
 constexpr size_t kLongestBucket = 63;
 
-bool is_plain(unsigned char c) {
+// Capitals and '_' are in old buckets and in stores that are not Amazon's.
+bool is_allowed(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
+         c == '.' || c == '_';
 }
 
 bool is_bucket_name(std::string_view name) {
-  // Capitals and '_' are in old buckets and in stores that are not Amazon's.
   return name.size() >= kShortestBucket && name.size() <= kLongestBucket &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return is_plain(c) && c != '~'; });
-}
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const int lower = std::tolower(static_cast<unsigned char>(c));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+         std::ranges::all_of(name, is_allowed);
 }
 
 }  // namespace
@@ -56,38 +48,6 @@ Result<S3Uri> parse_s3_uri(std::string_view uri) {
   }
   if (parsed.prefix.ends_with('/')) parsed.prefix.pop_back();
   return parsed;
-}
-
-std::string percent_encoded(std::string_view text, bool keep_slashes) {
-  std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (is_plain(byte) || (keep_slashes && c == '/')) {
-      out += c;
-    } else {
-      fmt::format_to(std::back_inserter(out), "%{:02X}", byte);
-    }
-  }
-  return out;
-}
-
-std::string percent_decoded(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size()) {
-      const int high = hex_digit(text[i + 1]);
-      const int low = hex_digit(text[i + 2]);
-      if (high >= 0 && low >= 0) {
-        out += static_cast<char>(high * 16 + low);
-        i += 2;
-        continue;
-      }
-    }
-    out += text[i] == '+' ? ' ' : text[i];
-  }
-  return out;
 }
 
 }  // namespace smd::storage

@@ -1,6 +1,6 @@
 #pragma once
 
-// s3://bucket/prefix, and text as it stands in addresses. Pure functions.
+// s3://bucket/prefix. Pure functions.
 
 #include <string>
 #include <string_view>
@@ -19,10 +19,5 @@ struct S3Uri {
 
 // invalid_argument when the scheme is not s3:// or the bucket's name cannot be one.
 Result<S3Uri> parse_s3_uri(std::string_view uri);
-
-// Every byte but letters, digits and -._~ as %XX; also '/' unless it is kept.
-std::string percent_encoded(std::string_view text, bool keep_slashes = false);
-// The reverse; '+' is a space. What is no valid escape stays as it is.
-std::string percent_decoded(std::string_view text);
 
 }  // namespace smd::storage

@@ -23,15 +23,5 @@ TEST(S3Uri, refuses_what_is_no_bucket) {
   }
 }
 
-TEST(PercentEncoding, follows_the_standard_and_comes_back) {
-  EXPECT_EQ(percent_encoded("aZ09-._~"), "aZ09-._~");
-  EXPECT_EQ(percent_encoded("a b+c=d/é"), "a%20b%2Bc%3Dd%2F%C3%A9");
-  EXPECT_EQ(percent_encoded("a/b c", true), "a/b%20c");
-  std::string all;
-  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
-  EXPECT_EQ(percent_decoded(percent_encoded(all)), all);
-  EXPECT_EQ(percent_decoded("a+b%2Bc%zz%"), "a b+c%zz%");
-}
-
 }  // namespace
 }  // namespace smd::storage
