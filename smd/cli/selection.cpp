@@ -13,18 +13,13 @@ namespace {
 constexpr size_t kMostNearest = 3;
 constexpr size_t kMostListed = 5;
 
-std::vector<std::string_view> views_of(const NameList& names) {
-  std::vector<std::string_view> out;
-  for (uint32_t i = 0; i < names.size(); ++i) out.push_back(names[i]);
-  return out;
-}
-
 Error wrong(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
 
 // Names that are close to what was typed, by letters or because they hold it.
 std::vector<std::string_view> close_names(std::string_view typed,
-                                          std::vector<std::string_view> names) {
+                                          const std::vector<std::string>& all) {
   std::vector<std::string_view> out;
+  std::vector<std::string_view> names(all.begin(), all.end());
   std::sort(names.begin(), names.end());
   for (size_t i = 0; i < kMostNearest; ++i) {
     const std::string_view found = nearest(typed, names);
@@ -74,13 +69,13 @@ Result<Mode> mode_argument(const Snapshot& snapshot, std::string_view text) {
 Result<std::optional<uint32_t>> worker_argument(const Snapshot& snapshot, std::string_view text) {
   if (text.empty()) return std::optional<uint32_t>();
   if (const auto id = snapshot.names().workers.find(text)) return std::optional(*id);
-  const auto names = views_of(snapshot.names().workers);
+  const auto& names = snapshot.names().workers.all();
   return wrong(fmt::format("There is no worker '{}'.{}", text, did_you_mean(text, names)));
 }
 
 Result<uint32_t> tensor_argument(const Snapshot& snapshot, std::string_view name) {
   if (const auto id = snapshot.find_tensor(name)) return *id;
-  const auto close = close_names(name, views_of(snapshot.names().tensors));
+  const auto close = close_names(name, snapshot.names().tensors.all());
   if (close.empty()) {
     return wrong(
         fmt::format("There is no tensor '{}' among the {} of the run; 'smdebug ls' lists "

@@ -98,10 +98,8 @@ Result<std::vector<uint32_t>> choose_tensors(const Query& query, const RunFacts&
 Status check_worker(const RunFacts& facts, const std::string& worker) {
   const NameList& names = facts.snapshot->names().workers;
   if (names.find(worker)) return {};
-  std::vector<std::string_view> known;
-  for (uint32_t i = 0; i < names.size(); ++i) known.push_back(names[i]);
   return missing(
-      fmt::format("There is no worker '{}'.{}", shown(worker), did_you_mean(worker, known)));
+      fmt::format("There is no worker '{}'.{}", shown(worker), did_you_mean(worker, names.all())));
 }
 
 Result<std::string> choose_worker(const Query& query, const RunFacts& facts) {

@@ -44,8 +44,7 @@ class CatalogReader final {
     if (const auto value = numbers_.find(Slot::value().id()); value != numbers_.end()) {
       catalog_.numbers.push_back({"value", value->second});
     }
-    const NameList& workers = snapshot_->names().workers;
-    for (uint32_t i = 0; i < workers.size(); ++i) catalog_.workers.push_back(workers[i]);
+    catalog_.workers = snapshot_->names().workers.all();
     std::ranges::sort(catalog_.workers);
     return std::move(catalog_);
   }

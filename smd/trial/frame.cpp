@@ -16,12 +16,6 @@ constexpr size_t kMostNumbers = size_t{1} << 20;
 // Steps alternate between few layouts, if they do not all share one.
 constexpr size_t kMostPlans = 64;
 
-std::vector<std::string> all_of(const NameList& names) {
-  std::vector<std::string> out;
-  for (uint32_t i = 0; i < names.size(); ++i) out.push_back(names[i]);
-  return out;
-}
-
 void add_number(FrameBatch::Numbers& column, size_t row, const std::optional<double>& number) {
   if (row % 8 == 0) column.validity.push_back(0);
   if (number) {
@@ -52,7 +46,7 @@ Result<Frame> Frame::create(std::shared_ptr<Trial> trial, FrameOptions options) 
   frame.trial_ = std::move(trial);
   frame.options_ = std::move(options);
   const Names& names = frame.snapshot_->names();
-  frame.worker_names_ = all_of(names.workers);
+  frame.worker_names_ = names.workers.all();
   if (!frame.options_.worker.empty()) {
     frame.worker_ = names.workers.find(frame.options_.worker);
     if (!frame.worker_) {

@@ -68,12 +68,6 @@ struct Column {
   uint32_t first_part = 0;  // in MatrixReader::parts_
 };
 
-std::vector<std::string> all_of(const NameList& names) {
-  std::vector<std::string> out;
-  for (uint32_t i = 0; i < names.size(); ++i) out.push_back(names[i]);
-  return out;
-}
-
 // Turns `count` lines of numbers into columns of the matrix.
 template <typename T>
 void scatter(const T* stage, size_t stride, std::span<const uint32_t> rows,
@@ -140,7 +134,7 @@ class MatrixReader final {
     if (worker_) return {};
     return Error{ErrorCode::invalid_argument,
                  fmt::format("There is no worker '{}'.{}", options_.worker,
-                             did_you_mean(options_.worker, all_of(snapshot_->names().workers)))};
+                             did_you_mean(options_.worker, snapshot_->names().workers.all()))};
   }
 
   Status choose_tensors() {

@@ -20,6 +20,7 @@ class NameList final {
   std::optional<uint32_t> find(std::string_view name) const;
   const std::string& operator[](uint32_t id) const { return names_[id]; }
   uint32_t size() const { return static_cast<uint32_t>(names_.size()); }
+  const std::vector<std::string>& all() const { return names_; }
 
  private:
   struct TextHash {

@@ -18,20 +18,14 @@ Error missing(std::string message) { return {ErrorCode::not_found, std::move(mes
 
 Result<uint32_t> tensor_number(const Snapshot& snapshot, std::string_view name) {
   if (const auto id = snapshot.find_tensor(name)) return *id;
-  std::vector<std::string_view> names;
-  for (uint32_t i = 0; i < snapshot.names().tensors.size(); ++i) {
-    names.push_back(snapshot.names().tensors[i]);
-  }
+  const auto& names = snapshot.names().tensors.all();
   return missing(fmt::format("There is no tensor '{}'.{}", name, did_you_mean(name, names)));
 }
 
 Result<std::optional<uint32_t>> worker_number(const Snapshot& snapshot, std::string_view name) {
   if (name.empty()) return std::optional<uint32_t>();
   if (const auto id = snapshot.names().workers.find(name)) return std::optional(*id);
-  std::vector<std::string_view> names;
-  for (uint32_t i = 0; i < snapshot.names().workers.size(); ++i) {
-    names.push_back(snapshot.names().workers[i]);
-  }
+  const auto& names = snapshot.names().workers.all();
   return missing(fmt::format("There is no worker '{}'.{}", name, did_you_mean(name, names)));
 }
 

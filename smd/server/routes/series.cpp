@@ -78,10 +78,8 @@ Result<std::string> body(SeriesQuestion question) {
 Result<std::vector<std::string>> choose_workers(const Query& query, const RunFacts& facts) {
   std::vector<std::string> out = query.texts("worker");
   if (out.empty()) return std::vector<std::string>{""};
-  const NameList& names = facts.snapshot->names().workers;
   if (std::ranges::find(out, "*") != out.end()) {
-    out.clear();
-    for (uint32_t i = 0; i < names.size(); ++i) out.push_back(names[i]);
+    out = facts.snapshot->names().workers.all();
     std::ranges::sort(out);
     if (out.size() > kMostWorkers) out.resize(kMostWorkers);
     return out;
