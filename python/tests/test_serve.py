@@ -305,6 +305,30 @@ def test_histograms_share_their_edges(served: Served):
     assert sick["nonfinite"][-1] == 1
 
 
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        ([-1.7e308, 0.0, 1.7e308, 1.7e308], [1, 0, 1, 2]),
+        ([1.79e308] * 3, [0, 0, 3, 0]),
+        ([0.0, 5e-324], [0, 0, 2, 0]),
+        ([0.0, 0.0], [0, 0, 2, 0]),
+    ],
+)
+def test_histograms_count_every_finite_number(
+    tmp_path: Path, values: list[float], counts: list[int]
+):
+    with smdebug.Hook(
+        out_dir=str(tmp_path / "run"), save_all=True, save_config=smdebug.SaveConfig(save_interval=1)
+    ) as hook:
+        hook.step()
+        hook.save_tensor("x", np.array([*values, np.inf]))
+    with serving(tmp_path / "run") as server:
+        found = server.json("/api/runs/run/histograms", tensor="x", bins=4)
+    assert found["counts"] == [counts]
+    assert found["nonfinite"] == [1]
+    assert found["edges"] == sorted(set(found["edges"])) and len(found["edges"]) == 5
+
+
 def test_values_are_slices_of_any_dimension(served: Served):
     def values(**parameters: Any) -> Any:
         return served.json("/api/runs/first/values", tensor="net.1.weight", **parameters)

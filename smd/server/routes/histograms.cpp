@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "smd/picture/interval.h"
 #include "smd/rules/elements.h"
 #include "smd/server/choice.h"
 #include "smd/server/route.h"
@@ -50,35 +51,31 @@ std::vector<Saved> thinned(const std::vector<Saved>& all, size_t most) {
 }
 
 struct Extent {
-  double min = std::numeric_limits<double>::infinity();
-  double max = -std::numeric_limits<double>::infinity();
+  Interval finite;
   int64_t nonfinite = 0;
-
-  bool empty() const { return min > max; }
 };
 
 Result<Extent> extent_of(const TensorView& view) {
   Extent out;
   SMD_RETURN_IF_ERROR(rules::for_each_block(view, [&](int64_t, std::span<const double> block) {
     for (const double number : block) {
-      if (!std::isfinite(number)) {
+      if (std::isfinite(number)) {
+        out.finite.add(number);
+      } else {
         ++out.nonfinite;
-        continue;
       }
-      out.min = std::min(out.min, number);
-      out.max = std::max(out.max, number);
     }
   }));
   return out;
 }
 
-Result<std::vector<int64_t>> count(const TensorView& view, double from, double to, size_t bins) {
+// Of values that lie in the interval.
+Result<std::vector<int64_t>> count(const TensorView& view, const Interval& all, size_t bins) {
   std::vector<int64_t> out(bins, 0);
-  const double scale = to > from ? static_cast<double>(bins) / (to - from) : 0;
   SMD_RETURN_IF_ERROR(rules::for_each_block(view, [&](int64_t, std::span<const double> block) {
     for (const double number : block) {
       if (!std::isfinite(number)) continue;
-      const auto bin = static_cast<size_t>(std::max(0.0, (number - from) * scale));
+      const auto bin = static_cast<size_t>(all.part(number) * static_cast<double>(bins));
       ++out[std::min(bins - 1, bin)];
     }
   }));
@@ -107,8 +104,7 @@ Result<std::string> body(const HistogramQuestion& question) {
   // Twice over the values, as the edges are known only after the first time.
   std::vector<Extent> extents;
   std::vector<Saved> used;
-  double from = std::numeric_limits<double>::infinity();
-  double to = -from;
+  Interval all_values;
   const auto read = [&](const Saved& saved) { return trial.read(snapshot, saved.at); };
   for (const Saved& saved : chosen) {
     SMD_TRY(const TensorValue value, read(saved));
@@ -116,43 +112,37 @@ Result<std::string> body(const HistogramQuestion& question) {
     SMD_TRY(const Extent extent, extent_of(value.view()));
     extents.push_back(extent);
     used.push_back(saved);
-    from = std::min(from, extent.min);
-    to = std::max(to, extent.max);
+    if (!extent.finite.empty()) {
+      all_values.add(extent.finite.low);
+      all_values.add(extent.finite.high);
+    }
   }
   Json edges = Json::array();
   Json steps = Json::array();
   Json counts = Json::array();
-  Json outside = Json::array();
   Json nonfinite = Json::array();
   Json least = Json::array();
   Json most = Json::array();
-  const bool has_any = from <= to;
-  if (has_any && from == to) {
+  const bool has_any = !all_values.empty();
+  if (has_any && all_values.half_length() == 0) {
     // One value everywhere gets a bin of some width around it.
-    const double half = from == 0 ? 0.5 : std::fabs(from) * 0.5;
-    from -= half;
-    to += half;
-  }
-  if (has_any && !std::isfinite(to - from)) {
-    from = std::max(from, -std::numeric_limits<double>::max() / 4);
-    to = std::min(to, std::numeric_limits<double>::max() / 4);
+    const double half = std::fabs(all_values.low) * 0.5;
+    all_values.widen(half < std::numeric_limits<double>::min() ? 0.5 : half);
   }
   for (size_t i = 0; has_any && i <= question.bins; ++i) {
-    const double share = static_cast<double>(i) / static_cast<double>(question.bins);
-    edges.push_back(i == question.bins ? to : from + (to - from) * share);
+    edges.push_back(all_values.at(static_cast<double>(i) / static_cast<double>(question.bins)));
   }
   for (size_t i = 0; i < used.size(); ++i) {
     steps.push_back(used[i].step);
     nonfinite.push_back(extents[i].nonfinite);
-    outside.push_back(0);
-    least.push_back(finite(extents[i].min));
-    most.push_back(finite(extents[i].max));
+    least.push_back(finite(extents[i].finite.low));
+    most.push_back(finite(extents[i].finite.high));
     if (!has_any) {
       counts.push_back(Json::array());
       continue;
     }
     SMD_TRY(const TensorValue value, read(used[i]));
-    SMD_TRY(const auto bins, count(value.view(), from, to, question.bins));
+    SMD_TRY(const auto bins, count(value.view(), all_values, question.bins));
     counts.push_back(bins);
   }
   return body_of({{"revision", facts.revision},
@@ -163,7 +153,6 @@ Result<std::string> body(const HistogramQuestion& question) {
                   {"edges", std::move(edges)},
                   {"steps", std::move(steps)},
                   {"counts", std::move(counts)},
-                  {"below_or_above", std::move(outside)},
                   {"nonfinite", std::move(nonfinite)},
                   {"min", std::move(least)},
                   {"max", std::move(most)},
