@@ -545,6 +545,27 @@ def test_the_manager_can_be_replaced(out_dir: Path) -> None:
     assert list(collections(out_dir)) == ["mine"]
 
 
+def test_a_manager_that_comes_in_the_middle_of_a_step_decides_from_the_next_one(
+    out_dir: Path,
+) -> None:
+    hook = Hook(out_dir, save_config=EVERY_STEP, include_collections=["mine"])
+    hook.get_collection("mine").include("^x")
+    hook.step()
+    hook._core.save("x1", ONE)
+    manager = CollectionManager()
+    manager.add(Collection("mine", ["^y"]))
+    hook.collection_manager = manager
+    for name in ("x2", "y1"):
+        hook._core.save(name, ONE)
+    hook.step()
+    for name in ("x3", "y2"):
+        hook._core.save(name, ONE)
+    hook.close()
+    assert recorded.names(out_dir, 0) == ["x1", "x2"]
+    assert recorded.names(out_dir, 1) == ["y2"]
+    assert list(collections(out_dir)) == ["mine"]
+
+
 def test_add_to_collection_takes_names(out_dir: Path) -> None:
     hook = Hook(out_dir)
     hook.add_to_collection("mine", "a")

@@ -102,7 +102,8 @@ Status Hook::save_more(std::span<const std::string> collections, int64_t steps) 
 
 void Hook::set_collections(std::shared_ptr<CollectionSet> collections) {
   collections_ = std::move(collections);
-  plan_.reset();
+  exported_.reset();
+  planned_revision_ = ~uint64_t{0};  // this step keeps its plan, the next one makes a new one
 }
 
 Status Hook::check_usable() const {
