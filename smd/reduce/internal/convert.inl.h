@@ -34,7 +34,9 @@ struct Widen<Float16, float> {
   using Bits = uint16_t;
   template <class D, class V>
   static HWY_INLINE auto apply(D to, V v) {
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_SSE4
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON
+    return hn::PromoteTo(to, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), v));
+#else
     // Highway's stand-in for the missing instruction knows neither infinity nor NaN. The exponent
     // is corrected by a multiplication, which also makes subnormal numbers normal.
     const hn::RebindToUnsigned<D> bits;
@@ -45,8 +47,6 @@ struct Widen<Float16, float> {
                                         hn::BitCast(to, hn::Set(bits, 0x7f800000u)));
     const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(bits, 0x8000u)));
     return hn::Or(hn::Or(finite, top), hn::BitCast(to, sign));
-#else
-    return hn::PromoteTo(to, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), v));
 #endif
   }
 };
