@@ -17,7 +17,8 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Wide = hn::ScalableTag<double>;
+// Processors that work on halves of their longest vectors are slow to convert into whole ones.
+using Wide = hn::CappedTag<double, 4>;
 using WideVec = hn::Vec<Wide>;
 
 // Lanes(Wide()) elements as float64.

@@ -19,12 +19,16 @@ HWY_BEFORE_NAMESPACE();
 namespace smd::internal {
 namespace HWY_NAMESPACE {
 
+// Sums beside each other: as many as there are registers for, as each has to wait for its last
+// addition.
+constexpr size_t kSums = HWY_TARGET == HWY_AVX3 ? 4 : 2;
+
 // The loop is bound by the adders, which also convert, while the multipliers idle: so some sums are
 // left to these. Times one is exact.
 HWY_INLINE WideVec one() { return hn::Set(Wide(), 1.0); }
 
 // Sums over lanes; kComplete adds what only absolute reductions ask for.
-template <bool kComplete>
+template <bool kComplete, bool kShifted>
 struct SumLanes {
   WideVec plain_first, plain_second, abs_first, abs_second;
 
@@ -38,7 +42,9 @@ struct SumLanes {
   HWY_INLINE void add(WideVec d, WideVec e) {
     plain_first = hn::MulAdd(d, one(), plain_first);
     plain_second = hn::MulAdd(d, d, plain_second);
-    abs_first = hn::Add(abs_first, e);
+    // The multipliers take shifts away, too, and take longer for one sum.
+    constexpr bool kAdd = kShifted || kSums < 4;
+    abs_first = kAdd ? hn::Add(abs_first, e) : hn::MulAdd(e, one(), abs_first);
     if (kComplete) abs_second = hn::MulAdd(e, e, abs_second);
   }
 
@@ -98,33 +104,35 @@ struct RangeLanes {
 
 template <bool kComplete, bool kShifted, typename T>
 Survey<T> survey(const T* block, size_t count, Shift shift) {
-  using D = hn::ScalableTag<T>;
+  using D = hn::CappedTag<T, 4 * sizeof(double) / sizeof(T)>;
   const Wide wide;
   const size_t step = hn::Lanes(wide);
   const ShiftLanes<kComplete, kShifted> from(shift);
   RangeLanes<D, kComplete> range(block[0]);
-  SumLanes<kComplete> a, b;
+  SumLanes<kComplete, kShifted> sums[kSums];
   size_t i = 0;
-  for (; i + 2 * step <= count; i += 2 * step) {
-    for (size_t at = i; at < i + 2 * step; at += hn::Lanes(D())) range.add(block + at);
-    const WideVec x = load_wide(block + i);
-    const WideVec y = load_wide(block + i + step);
-    a.add(from.of_value(x), from.of_magnitude(x));
-    b.add(from.of_value(y), from.of_magnitude(y));
+  for (; i + kSums * step <= count; i += kSums * step) {
+    for (size_t at = i; at < i + kSums * step; at += hn::Lanes(D())) range.add(block + at);
+    HWY_UNROLL(4)
+    for (size_t k = 0; k < kSums; ++k) {
+      const WideVec x = load_wide(block + i + k * step);
+      sums[k].add(from.of_value(x), from.of_magnitude(x));
+    }
   }
+  SumLanes<kComplete, kShifted>& sum = sums[0];
   for (; i < count; i += step) {
     const size_t rest = std::min(count - i, step);
     const Padded<T, D> padded(block + i, rest, block[0]);
     const WideVec x = load_wide(padded.lanes);
     const auto valid = hn::FirstN(wide, rest);
     range.add(padded.lanes);
-    a.add(hn::IfThenElseZero(valid, from.of_value(x)),
-          hn::IfThenElseZero(valid, from.of_magnitude(x)));
+    sum.add(hn::IfThenElseZero(valid, from.of_value(x)),
+            hn::IfThenElseZero(valid, from.of_magnitude(x)));
   }
-  a.merge(b);
+  for (size_t k = 1; k < kSums; ++k) sum.merge(sums[k]);
   return {range.finish(),
-          {sum_of_lanes(a.plain_first), sum_of_lanes(a.plain_second)},
-          {sum_of_lanes(a.abs_first), sum_of_lanes(a.abs_second)}};
+          {sum_of_lanes(sum.plain_first), sum_of_lanes(sum.plain_second)},
+          {sum_of_lanes(sum.abs_first), sum_of_lanes(sum.abs_second)}};
 }
 
 template <bool kComplete, typename T>
