@@ -318,7 +318,9 @@ def test_histograms_count_every_finite_number(
     tmp_path: Path, values: list[float], counts: list[int]
 ):
     with smdebug.Hook(
-        out_dir=str(tmp_path / "run"), save_all=True, save_config=smdebug.SaveConfig(save_interval=1)
+        out_dir=str(tmp_path / "run"),
+        save_all=True,
+        save_config=smdebug.SaveConfig(save_interval=1),
     ) as hook:
         hook.step()
         hook.save_tensor("x", np.array([*values, np.inf]))

@@ -40,9 +40,16 @@ class Attachment:
         return (
             len(plans) == len(self.plans) > 0
             and all(one is other for one, other in zip(plans, self.plans, strict=True))
-            and all(_is_last(handle) for handle in self._handles)
+            and self._are_last()
             and not any(_can_have_gradient(reference()) for reference in self._frozen)
         )
+
+    def _are_last(self) -> bool:
+        for handle in self._handles:
+            callbacks = handle.hooks_dict_ref()
+            if callbacks is None or next(reversed(callbacks), None) != handle.id:
+                return False
+        return True
 
     def remove(self) -> None:
         """Takes the callbacks off."""
@@ -52,11 +59,6 @@ class Attachment:
         self.gradient_names.clear()
         self._frozen.clear()
         self.plans.clear()
-
-
-def _is_last(handle: Any) -> bool:
-    callbacks = handle.hooks_dict_ref()
-    return callbacks is not None and next(reversed(callbacks), None) == handle.id
 
 
 def _can_have_gradient(parameter: torch.Tensor | None) -> bool:
