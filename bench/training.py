@@ -198,6 +198,12 @@ class Desk:
             if hook == "empty":  # what PyTorch takes to call anything
                 made.model.register_forward_pre_hook(lambda *_: None)
                 made.criterion.register_forward_hook(lambda *_: None)
+            elif hook == "empty everywhere":
+                made.model.register_forward_pre_hook(lambda *_: None)
+                for module in (*made.model.modules(), made.criterion):
+                    module.register_forward_hook(lambda *_: None, with_kwargs=True)
+                for parameter in made.model.parameters():
+                    parameter.register_hook(lambda _: None)
             elif hook:
                 made.attach(HOOKS[hook](str(self.base / f"{model}-{hook}")))
             made.step()  # sets up
@@ -218,10 +224,13 @@ class Desk:
             for steps in zip(*found, strict=True)
         ]
 
-    def callbacks(self, model: str, hook: str, count: int) -> float:
-        """Seconds of the training thread in the callbacks of a forward and its loss, the median of
-        some. Unlike a difference of steps this does not know what recording does to caches."""
+    def callbacks(self, model: str, hook: str, count: int, part: str = "forward") -> float:
+        """Seconds of the training thread in the callbacks of a forward and its loss, or of a step,
+        the median of some. Unlike a difference of steps this does not know what recording does to
+        caches."""
         training = self.training(model, hook)
+        action = training.forward if part == "forward" else training.step
+        action()  # what it attaches stays for the next steps
         clock = time.thread_time
         spent = 0.0
 
@@ -235,18 +244,22 @@ class Desk:
 
             return call
 
-        kept = []
+        places: list[dict[int, Any]] = []
         for module in (*training.model.modules(), training.criterion):
-            for callbacks in (module._forward_pre_hooks, module._forward_hooks):
-                for key, callback in callbacks.items():
-                    kept.append((callbacks, key, callback))
-                    callbacks[key] = clocked(callback)
+            places += [module._forward_pre_hooks, module._forward_hooks]
+        places += [parameter._backward_hooks or {} for parameter in training.model.parameters()]
+        kept = []
+        for callbacks in places:
+            for key, callback in callbacks.items():
+                kept.append((callbacks, key, callback))
+                callbacks[key] = clocked(callback)
         found = []
         for _ in range(count):
             spent = 0.0
-            training.forward()
+            action()
             found.append(spent)
         for callbacks, key, callback in kept:
+            assert key in callbacks, "callbacks have changed, so that not all were clocked"
             callbacks[key] = callback
         return statistics.median(found)
 
@@ -266,22 +279,31 @@ class Desk:
         return memory_bytes("VmHWM") - before
 
     def floor(self, model: str) -> dict[str, float]:
-        """Bytes of parameters, gradients and outputs, and seconds to read as many once."""
+        """Bytes of parameters, gradients and outputs, and seconds to read them once after a step."""
         training = self.training(model, "")
-        sizes = [2 * p.nbytes for p in training.model.parameters()]
+        tensors: list[torch.Tensor] = []
         handles = [
-            module.register_forward_hook(lambda _m, _i, output: sizes.append(output.nbytes))
+            module.register_forward_hook(lambda _m, _i, output: tensors.append(output))
             for module in training.model.modules()
         ]
         training.step()
         for handle in handles:
             handle.remove()
-        size = sum(sizes)
-        memory = torch.ones(size // 4)
+        for parameter in training.model.parameters():
+            assert parameter.grad is not None
+            tensors += [parameter, parameter.grad]
         compare = ctypes.CDLL(None).memcmp  # with itself: reads memory once, as fast as it goes
-        place = ctypes.c_void_p(memory.data_ptr())
-        seconds = [timed(lambda: compare(place, place, ctypes.c_size_t(size)), 1) for _ in range(5)]
-        return {"bytes": size, "seconds": min(processor for _, processor in seconds)}
+        calls = [
+            (place := ctypes.c_void_p(tensor.data_ptr()), place, ctypes.c_size_t(tensor.nbytes))
+            for tensor in tensors
+        ]
+
+        def read() -> None:
+            for arguments in calls:
+                compare(*arguments)
+
+        _, seconds = timed(read, 1)
+        return {"bytes": sum(tensor.nbytes for tensor in tensors), "seconds": seconds}
 
     def close(self) -> dict[str, int]:
         """Ends all hooks; how many files each run has."""
