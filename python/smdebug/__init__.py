@@ -8,8 +8,8 @@ from smdebug._core import ModeKeys as modes
 from smdebug._core import ReductionConfig, SaveConfig, SaveConfigMode
 from smdebug.collection import Collection, CollectionKeys
 from smdebug.hook import Hook
+from smdebug.open_trial import create_trial
 from smdebug.singleton import del_hook, get_hook, set_hook
-from smdebug.trial import create_trial
 
 __all__ = [
     "Collection",

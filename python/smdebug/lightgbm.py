@@ -17,8 +17,8 @@ from smdebug.boosting.hook import BoostingHook
 from smdebug.boosting.rehearsal import Rehearsing
 from smdebug.collection import Collection
 from smdebug.exceptions import SMDebugTypeError
+from smdebug.open_trial import create_trial
 from smdebug.singleton import del_hook, set_hook
-from smdebug.trial import create_trial
 
 IMPORTANCE_TYPES = ("split", "gain")
 TREE_COLUMNS = (

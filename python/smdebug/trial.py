@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +15,13 @@ from smdebug.credentials import botocore_credentials
 from smdebug.exceptions import (
     MissingCollectionFiles,
     NoMoreData,
-    SMDebugNotImplementedError,
     SMDebugTypeError,
     SMDebugValueError,
     StepUnavailable,
     TensorUnavailable,
 )
 from smdebug.logger import core_log, get_logger
+from smdebug.refresh import refresh
 from smdebug.tensor import StepState, Tensor, mode_argument, step_argument
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ class Trial:
         Raises StepUnavailable for one that will not come, and NoMoreData if the job ended before it.
         """
         mode = mode_argument(mode)
-        with _refreshing(self, True):
+        with refresh(self):
             self._core.refresh()
             for step in required_steps:
                 self._wait_for_step(step_argument(step), mode)
@@ -544,79 +543,6 @@ class Trial:
         return [self.tensor(n).value(step_num, mode, worker) for n in sorted(names, key=number)]
 
 
-class LocalTrial(Trial):
-    """A run in a local directory."""
-
-    def __init__(
-        self,
-        name: str,
-        dirname: str | os.PathLike[str],
-        range_steps: Sequence[int | None] | None = None,
-        parallel: bool = True,
-        check: bool = False,
-        index_mode: bool = True,
-        cache: bool = False,
-    ) -> None:
-        self.parallel = parallel  # files are always read on several threads
-        path = os.path.expanduser(os.fspath(dirname))
-        super().__init__(name, path, range_steps, check, index_mode, cache)
-
-
-class S3Trial(Trial):
-    """A run in an object store."""
-
-    def __init__(
-        self,
-        name: str,
-        bucket_name: str,
-        prefix_name: str,
-        range_steps: Sequence[int | None] | None = None,
-        check: bool = False,
-        index_mode: bool = True,
-        cache: bool = False,
-    ) -> None:
-        self.bucket_name = bucket_name
-        self.prefix_name = prefix_name.strip("/")
-        path = f"s3://{bucket_name}/{self.prefix_name}"
-        super().__init__(name, path, range_steps, check, index_mode, cache)
-
-    def _token_root(self) -> str:
-        return f"{self.prefix_name}/" if self.prefix_name else ""
-
-
-def create_trial(
-    path: str | os.PathLike[str] | None = None,
-    name: str | None = None,
-    profiler: bool = False,
-    output_dir: str = "/opt/ml/processing/outputs/",
-    *,
-    out_dir: str | os.PathLike[str] | None = None,
-    **kwargs: Any,
-) -> Trial:
-    """Opens the run in a local directory or under `s3://bucket/prefix`.
-
-    Returns once the run has begun. `out_dir` is another name of `path`; further arguments are
-    `range_steps`, `check`, `index_mode`, `cache` and, for directories, `parallel`.
-    """
-    if profiler:
-        raise SMDebugNotImplementedError(
-            "Profiler runs cannot be opened: smdebug records tensors, not profiles."
-        )
-    if (path is None) == (out_dir is None):
-        raise SMDebugValueError("Give the run's place as path (or as out_dir, which is the same).")
-    text = os.fspath(path if path is not None else out_dir)  # type: ignore[arg-type]
-    if not isinstance(text, str) or not text.strip():
-        raise SMDebugValueError(f"path must be a directory or s3://bucket/prefix, not {text!r}.")
-    text = text.strip()
-    if name is None:
-        name = os.path.basename(text.rstrip("/"))
-    if text.startswith("s3://"):
-        bucket, _, prefix = text[len("s3://") :].partition("/")
-        kwargs.pop("parallel", None)
-        return S3Trial(name, bucket, re.sub("/+", "/", prefix), **kwargs)
-    return LocalTrial(name, text, **kwargs)
-
-
 def _range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | None]:
     """(begin, end), half open; either may be None."""
     if range_steps is None:
@@ -638,26 +564,3 @@ def _range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | 
         "range_steps must be (begin, end) with 0 <= begin < end, either of which may be None, "
         f"not {range_steps!r}."
     )
-
-
-@contextmanager
-def _refreshing(trials: Any, on: bool) -> Iterator[Any]:
-    several = trials if isinstance(trials, (list, tuple, set)) else [trials]
-    before = [(trial, trial.dynamic_refresh) for trial in several]
-    for trial in several:
-        trial.dynamic_refresh = on
-    try:
-        yield trials
-    finally:
-        for trial, value in before:
-            trial.dynamic_refresh = value
-
-
-def no_refresh(trials: Any) -> Any:
-    """Within `with no_refresh(trial):` the trial, or each of a list, looks at no new files."""
-    return _refreshing(trials, False)
-
-
-def refresh(trials: Any) -> Any:
-    """Within `with refresh(trial):` the trial, or each of a list, looks for new files again."""
-    return _refreshing(trials, True)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 
 PACKAGE = str(Path(__file__).resolve().parents[1])
 Done = subprocess.CompletedProcess[str]

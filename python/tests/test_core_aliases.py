@@ -79,13 +79,13 @@ def test_the_names_that_tools_import_are_there(module: str) -> None:
 
 
 def test_the_modules_of_trials_give_the_classes_of_the_package() -> None:
-    from smdebug import trial
+    from smdebug import open_trial, trial
     from smdebug.trials import local_trial, s3_trial, utils
     from smdebug.trials import trial as base
 
     assert base.Trial is trial.Trial
-    assert local_trial.LocalTrial is trial.LocalTrial
-    assert s3_trial.S3Trial is trial.S3Trial
+    assert local_trial.LocalTrial is open_trial.LocalTrial
+    assert s3_trial.S3Trial is open_trial.S3Trial
     assert utils.create_trial is smdebug.create_trial
 
 

@@ -15,7 +15,7 @@ from script_runs import Scripts
 from smdebug import modes, zcc
 from smdebug.hook import BaseHook
 from smdebug.mxnet import Collection, Hook
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).resolve().parent / "mxnet_scripts"

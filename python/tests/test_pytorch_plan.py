@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 from test_pytorch_run import PLAIN, SCRIPTS, SEQUENTIAL_NAMES, start
 
 ENDLESS = "1000000"

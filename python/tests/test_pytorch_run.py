@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from script_runs import Scripts
 from smdebug import modes
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).resolve().parent / "torch_scripts"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from script_runs import Scripts
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).resolve().parent / "session_scripts"

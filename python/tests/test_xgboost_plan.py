@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 from test_xgboost_run import SCRIPT, start
 from xgboost_training import KINDS, TREE_COLUMNS
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from markdown_examples import check_examples
 from smdebug import zcc
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 from xgboost_training import KINDS, Data, value
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from smdebug.exceptions import SMDebugValueError
-from smdebug.trial import no_refresh, refresh
+from smdebug.refresh import no_refresh, refresh
 
 _WORDS = {"true": True, "false": False}
 

@@ -4,7 +4,7 @@ from smdebug import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMode,
 from smdebug.mxnet.collection import Collection
 from smdebug.mxnet.hook import Hook
 from smdebug.mxnet.singleton_utils import del_hook, get_hook, set_hook
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 
 __all__ = [
     "Collection",

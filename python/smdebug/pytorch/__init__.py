@@ -1,10 +1,10 @@
 """Records models of PyTorch: `hook = Hook("run"); hook.register_module(model)`."""
 
 from smdebug import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMode, modes
+from smdebug.open_trial import create_trial
 from smdebug.pytorch.collection import Collection
 from smdebug.pytorch.hook import Hook
 from smdebug.pytorch.singleton_utils import del_hook, get_hook, set_hook
-from smdebug.trial import create_trial
 
 __all__ = [
     "Collection",

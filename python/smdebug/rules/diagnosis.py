@@ -8,8 +8,9 @@ from typing import Any
 
 from smdebug import _core
 from smdebug.exceptions import SMDebugValueError
+from smdebug.open_trial import create_trial
 from smdebug.rules.builtin import builtin_class, rule_of
-from smdebug.trial import Trial, create_trial
+from smdebug.trial import Trial
 
 
 def diagnose(

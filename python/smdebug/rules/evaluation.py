@@ -15,10 +15,11 @@ from smdebug.exceptions import (
     SMDebugTypeError,
     SMDebugValueError,
 )
+from smdebug.open_trial import create_trial
 from smdebug.rules.builtin import builtin_class, create_rule, rule_of
 from smdebug.rules.rule import Rule
 from smdebug.rules.rule_invoker import invoke_rule
-from smdebug.trial import Trial, create_trial
+from smdebug.trial import Trial
 
 # A class or function that is called with a trial, one of them with further arguments, the name of a
 # built-in rule or a configuration of `rule_configs`.

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 from smdebug.exceptions import RuleEvaluationConditionMet
 from smdebug.logger import get_logger
+from smdebug.refresh import no_refresh
 from smdebug.rules.action.action import ActionArgument, Actions
 from smdebug.rules.hit import Hit, severity_argument
 from smdebug.rules.req_tensors import RequiredTensors
-from smdebug.trial import Trial, no_refresh
+from smdebug.trial import Trial
 
 
 class Rule(ABC):

@@ -15,9 +15,10 @@ from smdebug.exceptions import (
     TensorUnavailableForStep,
 )
 from smdebug.logger import get_logger
+from smdebug.refresh import no_refresh
 from smdebug.rules.rule import Rule
 from smdebug.tensor import StepState, step_argument
-from smdebug.trial import Trial, no_refresh
+from smdebug.trial import Trial
 
 
 class _SavedSteps:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smdebug import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMode, modes
+from smdebug.open_trial import create_trial
 from smdebug.tensorflow.collection import Collection
 from smdebug.tensorflow.singleton_utils import HOOKS, del_hook, get_hook, hook_class, set_hook
-from smdebug.trial import create_trial
 
 if TYPE_CHECKING:
     from smdebug.tensorflow.estimator import EstimatorHook

@@ -1,5 +1,5 @@
 """Runs in a directory, for tools written for the original."""
 
-from smdebug.trial import LocalTrial
+from smdebug.open_trial import LocalTrial
 
 __all__ = ["LocalTrial"]

@@ -1,5 +1,5 @@
 """Opens runs, for tools written for the original."""
 
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 
 __all__ = ["create_trial"]

@@ -2,7 +2,7 @@
 
 from smdebug import CollectionKeys, ReductionConfig, SaveConfig, SaveConfigMode, modes
 from smdebug.collection import Collection
-from smdebug.trial import create_trial
+from smdebug.open_trial import create_trial
 from smdebug.xgboost.hook import Hook
 from smdebug.xgboost.singleton_utils import del_hook, get_hook, set_hook
 
