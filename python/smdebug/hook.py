@@ -25,7 +25,10 @@ from smdebug.exceptions import (
 )
 from smdebug.exporters import Exporter
 from smdebug.exporters.background import ExportThread
+from smdebug.hook_arguments import flag_argument, text_argument
+from smdebug.inert_core import InertCore
 from smdebug.logger import core_log, get_logger
+from smdebug.step_scope import StepNumber, StepScope
 
 if TYPE_CHECKING:
     from smdebug.rule_watch import RuleSources, RuleWatch
@@ -42,80 +45,6 @@ _open_hooks: weakref.WeakSet[BaseHook] = weakref.WeakSet()
 def _close_open_hooks() -> None:
     for hook in list(_open_hooks):
         hook._close(at_exit=True)
-
-
-class StepNumber(int):
-    """The number of the current step; calling it begins the next one."""
-
-    _hook: BaseHook
-
-    def __call__(self, step: int | None = None) -> StepScope:
-        return self._hook.begin_step(step)
-
-    def __reduce__(self) -> Any:
-        return (int, (int(self),))
-
-
-class StepScope:
-    """Ends the step when a `with` block ends, so that readers see it at once."""
-
-    __slots__ = ("_hook",)
-
-    def __init__(self, hook: BaseHook) -> None:
-        self._hook = hook
-
-    def __enter__(self) -> StepNumber:
-        return self._hook.step
-
-    def __exit__(self, *exc: object) -> None:
-        self._hook.end_step()
-
-
-class InertCore:
-    """What a hook that was pickled or copied has instead of a core: it records nothing."""
-
-    mode = _core.ModeKeys.GLOBAL
-    step = -1
-    last_saved_step = None
-    committed_steps = 0
-    training_run = 0
-    is_step_wanted = False
-    is_closed = True
-    is_step_saved = is_next_step_saved = has_flight_recorder = False
-    first_bad_tensor = None
-    is_strict = False
-    worker = chief_worker = "worker_0"
-    num_workers = 1
-    out_dir = ""
-    tensorboard_dir = None
-    export_tensorboard = dry_run = save_all = save_all_workers = False
-
-    def __init__(self) -> None:
-        self.include_collections: list[str] = []
-        self.include_regex: list[str] = []
-        self.exclude_regex: list[str] = []
-        self.collections = CollectionManager()
-        self.save_config = _core.SaveConfig()
-        self.reduction_config = _core.ReductionConfig(save_raw_tensor=True)
-
-    def mode_step(self, mode: _core.ModeKeys) -> int:
-        return -1
-
-    def wants(self, name: str) -> bool:
-        return False
-
-    is_collection_active = wants
-
-    def _nothing(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-    def bill(self) -> dict[str, Any]:
-        return {}
-
-    is_collection_observed = is_saved_within = may_save = wants
-    begin_step = begin_steps = begin_step_at = cancel_step = end_step = close = _nothing
-    enter_cost = leave_cost = dump_flight_recorder = _nothing
-    save = save_undue = save_tensor = save_scalar = set_collections = write_collections = _nothing
 
 
 class BaseHook:
@@ -166,25 +95,25 @@ class BaseHook:
             )
         arguments = {
             "out_dir": os.path.expanduser(os.fspath(out_dir)),
-            "export_tensorboard": _flag(export_tensorboard, "export_tensorboard"),
+            "export_tensorboard": flag_argument(export_tensorboard, "export_tensorboard"),
             "tensorboard_dir": None if tensorboard_dir is None else os.fspath(tensorboard_dir),
-            "dry_run": _flag(dry_run, "dry_run"),
+            "dry_run": flag_argument(dry_run, "dry_run"),
             "reduction_config": reduction_config,
             "save_config": None if save_config is None else _core.SaveConfig.parse(save_config),
             "include_regex": include_regex,
             "exclude_regex": exclude_regex,
             "include_collections": include_collections,
-            "save_all": _flag(save_all, "save_all"),
-            "include_workers": _text(include_workers, "include_workers"),
-            "durable": _text(durable, "durable"),
-            "layout": None if layout is None else _text(layout, "layout"),
+            "save_all": flag_argument(save_all, "save_all"),
+            "include_workers": text_argument(include_workers, "include_workers"),
+            "durable": text_argument(durable, "durable"),
+            "layout": None if layout is None else text_argument(layout, "layout"),
             "max_queue_bytes": max_queue_bytes,
             "max_overhead": max_overhead,
             "max_interval": max_interval,
             "flight_recorder": flight_recorder,
-            "flight_recorder_raw": _flag(flight_recorder_raw, "flight_recorder_raw"),
+            "flight_recorder_raw": flag_argument(flight_recorder_raw, "flight_recorder_raw"),
             "flight_recorder_bytes": flight_recorder_bytes,
-            "first_bad_tensor": _flag(first_bad_tensor, "first_bad_tensor"),
+            "first_bad_tensor": flag_argument(first_bad_tensor, "first_bad_tensor"),
         }
         manager = self._make_manager()
         watching = self._watching(rules)
@@ -559,24 +488,6 @@ class BaseHook:
 
 class Hook(BaseHook):
     """Records any training loop: one `hook.step()` per step, then save_tensor and save_scalar."""
-
-
-def _flag(value: Any, name: str) -> bool:
-    """True or False, or one of their spellings; as loose as configuration files are."""
-    while isinstance(value, list | tuple) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, str):
-        known = {"true": True, "1": True, "false": False, "0": False}
-        if value.lower() not in known:
-            raise SMDebugValueError(f"{name} must be True or False, not {value!r}.")
-        return known[value.lower()]
-    return bool(value)
-
-
-def _text(value: Any, name: str) -> str:
-    if not isinstance(value, str):
-        raise SMDebugTypeError(f"{name} must be a string, not {value!r}.")
-    return value
 
 
 __all__ = ["BaseHook", "Hook", "InvalidCollectionConfiguration", "StepNumber"]

@@ -11,7 +11,8 @@ from smdebug import _core, last_words
 from smdebug.boosting.saving import SavingHook
 from smdebug.collection import CollectionManager
 from smdebug.exceptions import SMDebugTypeError, SMDebugValueError
-from smdebug.hook import BaseHook, InertCore
+from smdebug.hook import BaseHook
+from smdebug.inert_core import InertCore
 from smdebug.logger import get_logger
 
 

@@ -13,7 +13,9 @@ from smdebug import _core
 from smdebug.auto_mode import AutoMode
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.hook import BaseHook, InertCore, StepScope, _flag
+from smdebug.hook import BaseHook
+from smdebug.hook_arguments import flag_argument
+from smdebug.inert_core import InertCore
 from smdebug.logger import get_logger
 from smdebug.mxnet.arrays import is_array, is_symbolic, view_of
 from smdebug.mxnet.blocks import ParameterNames, Root, blocks_in, is_block, is_loss, name_of
@@ -23,6 +25,7 @@ from smdebug.mxnet.recorder import Callbacks, Recorder
 from smdebug.mxnet.step_callback import StepCallback, StepCalls
 from smdebug.mxnet.trainer import TrainerWatch, distributed_store, trainer_of
 from smdebug.mxnet.worker import Job
+from smdebug.step_scope import StepScope
 
 
 class Hook(BaseHook):
@@ -76,8 +79,8 @@ class Hook(BaseHook):
             include_workers,
             **options,
         )
-        self.auto_mode = _flag(auto_mode, "auto_mode")
-        self.op_hook = _flag(op_hook, "op_hook")
+        self.auto_mode = flag_argument(auto_mode, "auto_mode")
+        self.op_hook = flag_argument(op_hook, "op_hook")
 
     def _plumbing(self, manager: PlainCollectionManager) -> dict[str, Any]:
         # The job and not the hook, which the core must not keep alive.

@@ -10,7 +10,7 @@ import torch
 from smdebug import _core
 from smdebug.callbacks import BaseCallbacks
 from smdebug.exceptions import SMDebugRuntimeError
-from smdebug.hook import InertCore
+from smdebug.inert_core import InertCore
 from smdebug.pytorch import tensors as torch_tensors
 
 graph_task_id: Callable[[], int] = getattr(torch._C, "_current_graph_task_id", lambda: -1)

@@ -14,7 +14,8 @@ from smdebug import _core
 from smdebug.auto_mode import AutoMode
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugRuntimeError, SMDebugTypeError, SMDebugValueError
-from smdebug.hook import BaseHook, InertCore, StepScope
+from smdebug.hook import BaseHook
+from smdebug.inert_core import InertCore
 from smdebug.logger import get_logger
 from smdebug.pytorch.callbacks import Callbacks, graph_task_id, is_replay, set_eval_frame
 from smdebug.pytorch.capture import OPTIMIZER_STATE, STATE_PREFIX, Capture
@@ -24,6 +25,7 @@ from smdebug.pytorch.optimizer import OptimizerWatch
 from smdebug.pytorch.recorder import Recorder
 from smdebug.pytorch.tensors import SPARSE_DENSE_LIMIT, tensors_in
 from smdebug.pytorch.worker import find_worker, out_dir_of_attempt, rank_and_size
+from smdebug.step_scope import StepScope
 
 STEP_ON = ("forward", "optimizer")
 GRADIENT_SOURCES = ("backward", "optimizer")

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from smdebug import _core
-from smdebug.hook import InertCore
+from smdebug.inert_core import InertCore
 from smdebug.logger import get_logger
 from smdebug.pytorch import tensors as torch_tensors
 

@@ -11,7 +11,8 @@ from smdebug import _core
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugTypeError
 from smdebug.guard import Guard
-from smdebug.hook import BaseHook, StepNumber
+from smdebug.hook import BaseHook
+from smdebug.step_scope import StepNumber
 from smdebug.tensorflow.collection import (
     BUILTIN_COLLECTIONS,
     DEFAULT_COLLECTIONS,

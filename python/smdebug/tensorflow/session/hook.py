@@ -15,9 +15,10 @@ from smdebug.callbacks import BaseCallbacks
 from smdebug.collection import CollectionKeys
 from smdebug.collection import CollectionManager as PlainCollectionManager
 from smdebug.exceptions import SMDebugTypeError
-from smdebug.hook import BaseHook, StepNumber
+from smdebug.hook import BaseHook
 from smdebug.logger import get_logger
 from smdebug.recorder import BaseRecorder
+from smdebug.step_scope import StepNumber
 from smdebug.tensorflow.collection import (
     BUILTIN_COLLECTIONS,
     DEFAULT_COLLECTIONS,
