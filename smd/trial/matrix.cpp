@@ -5,17 +5,19 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <map>
 
 #include "smd/base/crc32c.h"
-#include "smd/base/nearest.h"
 #include "smd/reduce/reduce.h"
-#include "smd/trial/internal/single_number.h"
+#include "smd/trial/internal/matrix_plan.h"
 
 namespace smd {
 namespace {
 
-constexpr std::string_view kValue = "value";
+using internal::Cell;
+using internal::ColumnGroup;
+using internal::Piece;
+using internal::Run;
+
 // Steps are turned into columns together: a cache line of the matrix holds many of them.
 constexpr size_t kLeastTogether = 64;
 constexpr size_t kStageBytes = size_t{1} << 20;
@@ -25,48 +27,6 @@ constexpr uint64_t kRemoteGapBytes = uint64_t{256} << 10;
 constexpr uint64_t kMostRequestBytes = uint64_t{16} << 20;
 // Records that are read at once.
 constexpr size_t kMostRecords = size_t{1} << 18;
-
-// A number that is read by itself.
-struct Cell {
-  uint32_t entry = 0;
-  uint32_t row = 0;
-};
-
-// Numbers of a block that stand together.
-struct Run {
-  uint64_t offset = 0;  // from the beginning of the part
-  uint32_t count = 0;
-  bool wide = false;  // float64
-};
-
-// What one part gives to its column.
-struct Piece {
-  uint32_t nth = 0;  // of the column's parts
-  std::vector<Run> runs;
-  std::vector<uint32_t> rows;  // of the numbers of the runs, one after the other
-  std::vector<Cell> records;   // everything else that is stored, in the order of the file
-  std::vector<Cell> computed;  // values to compute the reduction from
-
-  size_t size() const { return rows.size() + records.size() + computed.size(); }
-};
-
-// Columns whose parts have the same layouts come about in the same way.
-struct Plan {
-  std::vector<Piece> pieces;
-  std::vector<uint32_t> columns;
-  bool whole_float32 = true;
-
-  size_t size() const {
-    size_t sum = 0;
-    for (const Piece& piece : pieces) sum += piece.size();
-    return sum;
-  }
-};
-
-struct Column {
-  Step step = 0;
-  uint32_t first_part = 0;  // in MatrixReader::parts_
-};
 
 // Turns `count` lines of numbers into columns of the matrix.
 template <typename T>
@@ -104,11 +64,7 @@ class MatrixReader final {
       : trial_(trial), options_(options), snapshot_(trial.snapshot()) {}
 
   Result<Matrix> read() {
-    SMD_RETURN_IF_ERROR(choose_number());
-    SMD_RETURN_IF_ERROR(choose_worker());
-    SMD_RETURN_IF_ERROR(choose_tensors());
-    choose_columns();
-    if (!options_.tensors) drop_unused_rows();
+    SMD_TRY(plan_, internal::plan_matrix(*snapshot_, options_));
     SMD_RETURN_IF_ERROR(allocate());
     SMD_RETURN_IF_ERROR(matrix_.dtype == DType::float32 ? fill<float>() : fill<double>());
     drop_missing();
@@ -116,204 +72,16 @@ class MatrixReader final {
   }
 
  private:
-  Status choose_number() {
-    if (options_.reduction.empty() || options_.reduction == kValue) {
-      slot_ = Slot::value();
-      return {};
-    }
-    slot_ = snapshot_->find_slot(options_.reduction, false);
-    const auto known = parse_reduction(options_.reduction);
-    if (known.ok() && options_.compute) reduction_ = *known;
-    if (!slot_ && !known.ok()) return known.error();
-    return {};
-  }
-
-  Status choose_worker() {
-    if (options_.worker.empty()) return {};
-    worker_ = snapshot_->names().workers.find(options_.worker);
-    if (worker_) return {};
-    return Error{ErrorCode::invalid_argument,
-                 fmt::format("There is no worker '{}'.{}", options_.worker,
-                             did_you_mean(options_.worker, snapshot_->names().workers.all()))};
-  }
-
-  Status choose_tensors() {
-    const NameList& names = snapshot_->names().tensors;
-    tensors_ = options_.tensors ? *options_.tensors : snapshot_->tensors(options_.mode);
-    rows_.assign(names.size(), kNone);
-    for (uint32_t i = 0; i < tensors_.size(); ++i) {
-      const uint32_t tensor = tensors_[i];
-      if (tensor >= names.size()) {
-        return Error{ErrorCode::invalid_argument,
-                     fmt::format("There is no tensor number {}; the run has {} tensors.", tensor,
-                                 names.size())};
-      }
-      if (rows_[tensor] != kNone) {
-        return Error{ErrorCode::invalid_argument,
-                     fmt::format("The tensor '{}' is listed twice.", names[tensor])};
-      }
-      rows_[tensor] = i;
-    }
-    return {};
-  }
-
-  // The steps, each with its parts and its plan.
-  void choose_columns() {
-    struct Numbered {
-      Step step;
-      uint32_t row;
-    };
-    std::vector<Numbered> chosen;
-    for (uint32_t i = 0; i < snapshot_->row_count(); ++i) {
-      const StepRow& row = snapshot_->row(i);
-      if (options_.mode != Mode::global && row.info.mode != options_.mode) continue;
-      if (!options_.incomplete && !snapshot_->is_complete(row)) continue;
-      const Step step = options_.mode == Mode::global ? row.info.step : row.info.mode_step;
-      if (options_.steps.contains(step)) chosen.push_back({step, i});
-    }
-    // A resumed job may repeat a mode step: as everywhere, the first one counts.
-    std::ranges::stable_sort(chosen, {}, &Numbered::step);
-    std::map<std::vector<uint32_t>, uint32_t> known;
-    std::vector<uint32_t> key;
-    std::vector<uint32_t> last_key;
-    uint32_t plan = kNone;
-    for (size_t first = 0; first < chosen.size();) {
-      const auto first_part = static_cast<uint32_t>(parts_.size());
-      const Step step = chosen[first].step;
-      key.clear();
-      for (; first < chosen.size() && chosen[first].step == step; ++first) {
-        key.push_back(kNone);
-        snapshot_->for_each_part(snapshot_->row(chosen[first].row),
-                                 [&](uint32_t id, const Part& part) {
-                                   if (worker_ && part.worker != *worker_) return;
-                                   key.push_back(part.layout);
-                                   parts_.push_back(id);
-                                 });
-      }
-      if (plan == kNone || key != last_key) {
-        const auto [at, is_new] = known.try_emplace(key, static_cast<uint32_t>(plans_.size()));
-        if (is_new) plans_.push_back(make_plan(key, first_part));
-        plan = at->second;
-        last_key = key;
-      }
-      if (plans_[plan].pieces.empty()) {
-        parts_.resize(first_part);
-        continue;
-      }
-      plans_[plan].columns.push_back(static_cast<uint32_t>(columns_.size()));
-      columns_.push_back({step, first_part});
-    }
-  }
-
-  // `key`: the layouts of the parts from `first_part` on, kNone before those of each step.
-  Plan make_plan(const std::vector<uint32_t>& key, uint32_t first_part) {
-    Plan plan;
-    taken_.assign(tensors_.size(), false);
-    uint32_t nth = 0;
-    for (size_t i = 0; i < key.size();) {
-      const size_t count =
-          static_cast<size_t>(
-              std::find(key.begin() + static_cast<std::ptrdiff_t>(i) + 1, key.end(), kNone) -
-              key.begin()) -
-          i - 1;
-      const size_t begin = plan.pieces.size();
-      for (uint32_t part = nth; part < nth + count; ++part) {
-        plan.pieces.push_back({.nth = part});
-        add_stored(snapshot_->layout_of(snapshot_->part(parts_[first_part + part])), plan,
-                   plan.pieces.back());
-      }
-      for (size_t p = begin; reduction_ && p < plan.pieces.size(); ++p) {
-        const uint32_t part = parts_[first_part + plan.pieces[p].nth];
-        add_computed(snapshot_->layout_of(snapshot_->part(part)), plan, plan.pieces[p]);
-      }
-      nth += static_cast<uint32_t>(count);
-      i += count + 1;
-    }
-    std::erase_if(plan.pieces, [](const Piece& piece) { return piece.size() == 0; });
-    return plan;
-  }
-
-  // Whether the entry gives a number that nobody gave before.
-  bool takes(const Layout::Entry& entry, Slot slot) {
-    if (entry.slot != slot.id() || rows_[entry.tensor] == kNone) return false;
-    if (taken_[rows_[entry.tensor]]) return false;
-    if (slot_ == Slot::value() && entry.form == Layout::Form::record &&
-        entry.length > internal::most_bytes_of_single(snapshot_->names().tensors[entry.tensor])) {
-      return false;
-    }
-    taken_[rows_[entry.tensor]] = true;
-    return true;
-  }
-
-  void add_stored(const Layout& layout, Plan& plan, Piece& piece) {
-    if (!slot_) return;
-    const auto entries = layout.entries();
-    std::vector<Cell> numbers;  // of the block
-    for (uint32_t i = 0; i < entries.size(); ++i) {
-      const Layout::Entry& entry = entries[i];
-      if (!takes(entry, *slot_)) continue;
-      const bool plain = entry.dtype == DType::float32 || entry.dtype == DType::float64;
-      const bool in_block = entry.form != Layout::Form::record && plain;
-      (in_block ? numbers : piece.records).push_back({i, rows_[entry.tensor]});
-      if (!in_block || entry.dtype == DType::float64) plan.whole_float32 = false;
-    }
-    const auto place = [&](const Cell& cell) { return entries[cell.entry].offset; };
-    std::ranges::sort(numbers, {}, place);
-    std::ranges::sort(piece.records, {}, place);
-    for (const Cell& cell : numbers) {
-      const Layout::Entry& entry = entries[cell.entry];
-      const bool wide = entry.dtype == DType::float64;
-      const bool follows =
-          !piece.runs.empty() && piece.runs.back().wide == wide &&
-          piece.runs.back().offset + piece.runs.back().count * entry.length == entry.offset;
-      if (!follows) piece.runs.push_back({entry.offset, 0, wide});
-      ++piece.runs.back().count;
-      piece.rows.push_back(cell.row);
-    }
-  }
-
-  void add_computed(const Layout& layout, Plan& plan, Piece& piece) {
-    const auto entries = layout.entries();
-    for (uint32_t i = 0; i < entries.size(); ++i) {
-      if (!takes(entries[i], Slot::value())) continue;
-      piece.computed.push_back({i, rows_[entries[i].tensor]});
-      plan.whole_float32 = false;
-    }
-  }
-
-  void drop_unused_rows() {
-    std::vector<uint32_t> places(tensors_.size(), kNone);
-    for_each_row([&](uint32_t& row) { places[row] = 0; });
-    uint32_t count = 0;
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      if (places[i] == kNone) continue;
-      tensors_[count] = tensors_[i];
-      places[i] = count++;
-    }
-    tensors_.resize(count);
-    for_each_row([&](uint32_t& row) { row = places[row]; });
-  }
-
-  template <typename F>
-  void for_each_row(F&& f) {
-    for (Plan& plan : plans_) {
-      for (Piece& piece : plan.pieces) {
-        for (uint32_t& row : piece.rows) f(row);
-        for (Cell& cell : piece.records) f(cell.row);
-        for (Cell& cell : piece.computed) f(cell.row);
-      }
-    }
-  }
-
   Status allocate() {
-    for (uint32_t tensor : tensors_) matrix_.names.push_back(snapshot_->names().tensors[tensor]);
-    for (const Column& column : columns_) matrix_.steps.push_back(column.step);
-    bool whole_float32 = !columns_.empty();
+    for (uint32_t tensor : plan_.tensors)
+      matrix_.names.push_back(snapshot_->names().tensors[tensor]);
+    for (const auto& column : plan_.columns) matrix_.steps.push_back(column.step);
+    bool whole_float32 = !plan_.columns.empty();
     uint64_t stored = 0;
-    for (const Plan& plan : plans_) {
-      whole_float32 = whole_float32 && plan.whole_float32;
-      stored += plan.columns.size() * plan.size();
-      for (const Piece& piece : plan.pieces) {
+    for (const ColumnGroup& group : plan_.groups) {
+      whole_float32 = whole_float32 && group.whole_float32;
+      stored += group.columns.size() * group.size();
+      for (const Piece& piece : group.pieces) {
         sparse_ = sparse_ || !piece.records.empty() || !piece.computed.empty();
       }
     }
@@ -345,28 +113,24 @@ class MatrixReader final {
     T* const out = reinterpret_cast<T*>(matrix_.memory.get());
     const size_t count = matrix_.rows() * matrix_.columns();
     if (sparse_) std::fill_n(out, count, std::numeric_limits<T>::quiet_NaN());
-    for (const Plan& plan : plans_) {
-      for (const Piece& piece : plan.pieces) {
-        if (!piece.rows.empty()) SMD_RETURN_IF_ERROR(fill_numbers(plan, piece, out));
-        if (!piece.records.empty()) SMD_RETURN_IF_ERROR(fill_records(plan, piece, out));
-        if (!piece.computed.empty()) SMD_RETURN_IF_ERROR(fill_computed(plan, piece, out));
+    for (const ColumnGroup& group : plan_.groups) {
+      for (const Piece& piece : group.pieces) {
+        if (!piece.rows.empty()) SMD_RETURN_IF_ERROR(fill_numbers(group, piece, out));
+        if (!piece.records.empty()) SMD_RETURN_IF_ERROR(fill_records(group, piece, out));
+        if (!piece.computed.empty()) SMD_RETURN_IF_ERROR(fill_computed(group, piece, out));
       }
     }
     return {};
   }
 
-  uint32_t part_of(uint32_t column, const Piece& piece) const {
-    return parts_[columns_[column].first_part + piece.nth];
-  }
-
   template <typename T>
-  Status fill_numbers(const Plan& plan, const Piece& piece, T* out) {
+  Status fill_numbers(const ColumnGroup& group, const Piece& piece, T* out) {
     // Lines of other than a power of two: the lines of a column shall not share cache sets.
     const size_t stride = (piece.rows.size() + 16) | 1;
     const size_t stage_bytes = trial_.storage().is_remote() ? kRemoteStageBytes : kStageBytes;
     const size_t together = std::max(kLeastTogether, stage_bytes / (stride * sizeof(T)));
-    std::vector<T> stage(std::min(together, plan.columns.size()) * stride);
-    std::span<const uint32_t> left = plan.columns;
+    std::vector<T> stage(std::min(together, group.columns.size()) * stride);
+    std::span<const uint32_t> left = group.columns;
     while (!left.empty()) {
       const auto columns = left.first(std::min(together, left.size()));
       left = left.subspan(columns.size());
@@ -396,7 +160,7 @@ class MatrixReader final {
       const Request request = request_of(piece, columns.subspan(first));
       SMD_RETURN_IF_ERROR(read_bytes(request));
       for (size_t line = first; line < first + request.lines; ++line) {
-        const Part& part = snapshot_->part(part_of(columns[line], piece));
+        const Part& part = snapshot_->part(plan_.part_of(columns[line], piece));
         const auto at = [&](uint64_t offset) {
           return bytes_.data() + (part.base + offset - request.begin);
         };
@@ -418,7 +182,7 @@ class MatrixReader final {
   Request request_of(const Piece& piece, std::span<const uint32_t> columns) const {
     Request request;
     for (uint32_t column : columns) {
-      const uint32_t id = part_of(column, piece);
+      const uint32_t id = plan_.part_of(column, piece);
       const Part& part = snapshot_->part(id);
       uint64_t begin = part.base + piece.runs.front().offset;
       const Run& last = piece.runs.back();
@@ -472,17 +236,18 @@ class MatrixReader final {
   }
 
   template <typename T>
-  Status fill_records(const Plan& plan, const Piece& piece, T* out) {
+  Status fill_records(const ColumnGroup& group, const Piece& piece, T* out) {
     std::vector<Location> at;
     std::vector<std::optional<double>> numbers;
     const size_t together = std::max(size_t{1}, kMostRecords / piece.records.size());
-    std::span<const uint32_t> left = plan.columns;
+    std::span<const uint32_t> left = group.columns;
     while (!left.empty()) {
       const auto columns = left.first(std::min(together, left.size()));
       left = left.subspan(columns.size());
       at.clear();
       for (uint32_t column : columns) {
-        for (const Cell& cell : piece.records) at.push_back({part_of(column, piece), cell.entry});
+        for (const Cell& cell : piece.records)
+          at.push_back({plan_.part_of(column, piece), cell.entry});
       }
       numbers.resize(at.size());
       SMD_RETURN_IF_ERROR(trial_.read_single_numbers(*snapshot_, at, numbers));
@@ -498,17 +263,17 @@ class MatrixReader final {
   }
 
   template <typename T>
-  Status fill_computed(const Plan& plan, const Piece& piece, T* out) {
+  Status fill_computed(const ColumnGroup& group, const Piece& piece, T* out) {
     ReductionRequest request;
-    request.reductions.add(*reduction_);
+    request.reductions.add(*plan_.reduction);
     ReductionResult result;
-    for (uint32_t column : plan.columns) {
+    for (uint32_t column : group.columns) {
       for (const Cell& cell : piece.computed) {
         SMD_TRY(const TensorValue value,
-                trial_.read(*snapshot_, {part_of(column, piece), cell.entry}));
+                trial_.read(*snapshot_, {plan_.part_of(column, piece), cell.entry}));
         if (value.dtype == DType::string) continue;
         SMD_RETURN_IF_ERROR(reduce(value.view(), request, result));
-        const Number* found = result.find(*reduction_);
+        const Number* found = result.find(*plan_.reduction);
         if (found != nullptr) put(cell.row, column, found->to_double(), out);
       }
     }
@@ -581,15 +346,7 @@ class MatrixReader final {
   const Trial& trial_;
   const MatrixOptions& options_;
   const std::shared_ptr<const Snapshot> snapshot_;
-  std::optional<Slot> slot_;            // nothing like it is stored
-  std::optional<Reduction> reduction_;  // to be computed where it is not stored
-  std::optional<uint32_t> worker_;
-  std::vector<uint32_t> tensors_;  // of the rows
-  std::vector<uint32_t> rows_;     // by tensor; kNone: not chosen
-  std::vector<bool> taken_;        // rows that have their number, while a plan is made
-  std::vector<uint32_t> parts_;    // of all columns
-  std::vector<Column> columns_;
-  std::vector<Plan> plans_;
+  internal::MatrixPlan plan_;
   bool sparse_ = false;  // numbers may be missing
   Matrix matrix_;
   // The file that was read last.
