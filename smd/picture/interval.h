@@ -3,6 +3,7 @@
 // The numbers that an axis shows. Plain value.
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace smd {
@@ -30,7 +31,7 @@ struct Interval {
   // Where a value lies: 0 at `low`, 1 at `high`, which must not be the same.
   double part(double value) const { return (value / 2 - low / 2) / half_length(); }
   // The value that lies there.
-  double at(double part) const { return low * (1 - part) + high * part; }
+  double at(double part) const { return std::lerp(low, high, part); }
 };
 
 }  // namespace smd
