@@ -24,8 +24,10 @@ namespace HWY_NAMESPACE {
 constexpr size_t kSums = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
 // The loop is bound by the adders, which also convert, while the multipliers idle: so some sums are
-// left to these. Times one is exact.
+// left to these, if there is a register for the one. Times one is exact.
 HWY_INLINE WideVec one() { return hn::Set(Wide(), 1.0); }
+template <bool kComplete>
+constexpr bool kHasOne = kSums == 4 || !kComplete;
 
 // Sums over lanes; kComplete adds what only absolute reductions ask for.
 template <bool kComplete, bool kShifted>
@@ -40,7 +42,7 @@ struct SumLanes {
 
   // `d` is x − shift.plain, `e` is |x| − shift.abs.
   HWY_INLINE void add(WideVec d, WideVec e) {
-    plain_first = hn::MulAdd(d, one(), plain_first);
+    plain_first = kHasOne<kComplete> ? hn::MulAdd(d, one(), plain_first) : hn::Add(plain_first, d);
     plain_second = hn::MulAdd(d, d, plain_second);
     // The multipliers take shifts away, too, and take longer for one sum.
     constexpr bool kAdd = kShifted || kSums < 4;
@@ -71,7 +73,8 @@ struct ShiftLanes {
 
  private:
   static HWY_INLINE WideVec minus(WideVec x, WideVec y) {
-    return kShifted ? hn::MulSub(x, one(), y) : x;
+    if (!kShifted) return x;
+    return kHasOne<kComplete> ? hn::MulSub(x, one(), y) : hn::Sub(x, y);
   }
 };
 
