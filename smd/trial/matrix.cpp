@@ -6,9 +6,9 @@
 #include <cstring>
 #include <limits>
 
-#include "smd/base/crc32c.h"
 #include "smd/reduce/reduce.h"
 #include "smd/trial/internal/matrix_plan.h"
+#include "smd/trial/internal/stored_record.h"
 
 namespace smd {
 namespace {
@@ -166,7 +166,8 @@ class MatrixReader final {
         };
         if (part.checksums) {
           const Layout::Block& block = snapshot_->layout_of(part).block();
-          SMD_RETURN_IF_ERROR(check_block(part, {at(block.offset), block.length}));
+          SMD_RETURN_IF_ERROR(
+              internal::check_block(*snapshot_, part, {at(block.offset), block.length}));
         }
         T* to = stage + line * stride;
         for (const Run& run : piece.runs) {
@@ -222,17 +223,6 @@ class MatrixReader final {
                  fmt::format("The numbers of step {} up to offset {} end behind the file's {} "
                              "bytes: {}",
                              part.step, request.end, request.begin + got, path_)};
-  }
-
-  Status check_block(const Part& part, ByteSpan numbers) const {
-    if (!part.checksums->block) return {};
-    const uint32_t found = crc32c(numbers);
-    if (found == *part.checksums->block) return {};
-    return Error{ErrorCode::corrupt,
-                 fmt::format("The numbers of step {} at offset {} do not have the checksum "
-                             "{:#010x} that the log says, but {:#010x}: {}",
-                             part.step, part.base + snapshot_->layout_of(part).block().offset,
-                             *part.checksums->block, found, path_)};
   }
 
   template <typename T>

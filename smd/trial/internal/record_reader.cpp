@@ -3,22 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "smd/base/crc32c.h"
-#include "smd/format/event.h"
 #include "smd/format/tfrecord.h"
 #include "smd/packed/segment_file.h"
-#include "smd/reduce/reduce.h"
 #include "smd/storage/mappable_file.h"
-#include "smd/types/tensor_name.h"
+#include "smd/trial/internal/stored_record.h"
 
 namespace smd::internal {
 namespace {
 
-// A server may have many runs open, and processes are often limited to 1024 files.
-constexpr size_t kMostIdleFiles = 32;
 // Records up to this size are read in one go with their neighbours.
 constexpr uint64_t kSmallBytes = uint64_t{64} << 10;
 // Where reading through a gap is cheaper than another read.
@@ -32,136 +27,13 @@ constexpr uint64_t kMappedBytes = uint64_t{1} << 20;
 // Remote sizes are asked for, at the price of a request, before more than this is allocated.
 constexpr uint64_t kTrustedBytes = uint64_t{64} << 20;
 
-Error in_file(const Error& error, std::string_view path) {
-  return {error.code, fmt::format("{} File: {}", error.message, path)};
-}
-
 Error outside(uint64_t offset, uint64_t length, uint64_t size, std::string_view path) {
   return {ErrorCode::truncated,
           fmt::format("The record of {} bytes at offset {} ends behind the file's {} bytes: {}",
                       length, offset, size, path)};
 }
 
-// The whole record, checked as far as the snapshot tells how.
-Result<format::EventView> parse(const Snapshot& snapshot, const Location& at, ByteSpan record) {
-  const Part& part = snapshot.part(at.part);
-  const Layout::Entry& entry = snapshot.entry(at);
-  const auto path = [&] { return snapshot.file_of(part); };
-  const uint64_t offset = part.base + entry.offset;
-  const auto framed = format::parse_record(record, offset);
-  if (!framed.ok()) return in_file(framed.error(), path());
-  if (framed->size_bytes != entry.length) {
-    return Error{ErrorCode::corrupt,
-                 fmt::format("The record at offset {} has {} bytes, but the index says {}: {}",
-                             offset, framed->size_bytes, entry.length, path())};
-  }
-  if (part.checksums) {
-    const auto expected = part.checksums->records[at.entry];
-    if (expected && crc32c(framed->payload) != *expected) {
-      return Error{ErrorCode::corrupt,
-                   fmt::format("The record at offset {} does not have the checksum {:#010x} that "
-                               "the index says, but {:#010x}: {}",
-                               offset, *expected, crc32c(framed->payload), path())};
-    }
-  }
-  auto event = format::view_event(framed->payload);
-  if (!event.ok()) {
-    return Error{event.error().code,
-                 fmt::format("{} Offset {} of file: {}", event.error().message, offset, path())};
-  }
-  if (!event->tensor) {
-    return Error{ErrorCode::corrupt,
-                 fmt::format("The record at offset {} holds no tensor: {}", offset, path())};
-  }
-  if (part.checksums) {
-    const Slot slot = Slot::from_id(entry.slot);
-    const std::string& tensor = snapshot.names().tensors[entry.tensor];
-    const std::string name =
-        slot.is_value()
-            ? tensor
-            : reduction_tensor_name(snapshot.names().ops[slot.op()], slot.abs(), tensor);
-    if (!event->is_named(name)) {
-      return Error{ErrorCode::corrupt,
-                   fmt::format("The record at offset {} holds '{}', but the index says '{}': {}",
-                               offset, event->name, name, path())};
-    }
-  }
-  return event;
-}
-
-// Checks the numbers of a block, if the snapshot tells how.
-Status check_block(const Snapshot& snapshot, const Part& part, ByteSpan numbers) {
-  if (!part.checksums || !part.checksums->block) return {};
-  if (const uint32_t found = crc32c(numbers); found != *part.checksums->block) {
-    return Error{ErrorCode::corrupt,
-                 fmt::format("The numbers of step {} at offset {} do not have the checksum "
-                             "{:#010x} that the log says, but {:#010x}: {}",
-                             part.step, part.base + snapshot.layout_of(part).block().offset,
-                             *part.checksums->block, found, snapshot.file_of(part))};
-  }
-  return {};
-}
-
-bool is_single_number(const format::TensorContent& tensor) {
-  return tensor.dtype != DType::string && tensor.dtype != DType::complex64 &&
-         tensor.dtype != DType::complex128 && tensor.elements.size() == size_of(tensor.dtype);
-}
-
-Result<double> number_of(const format::TensorContent& tensor) {
-  if (!is_single_number(tensor)) {
-    return Error{ErrorCode::corrupt, "The record holds something other than one number."};
-  }
-  switch (tensor.dtype) {
-    case DType::float32: return double{load_le<float>(tensor.elements.data())};
-    case DType::float64: return load_le<double>(tensor.elements.data());
-    default: break;
-  }
-  // The largest of one number is that number.
-  alignas(16) std::array<std::byte, 16> element{};
-  std::copy(tensor.elements.begin(), tensor.elements.end(), element.begin());
-  SMD_TRY(const Reduction max, parse_reduction("max"));
-  ReductionRequest request;
-  request.reductions.add(max);
-  ReductionResult result;
-  SMD_RETURN_IF_ERROR(reduce({.data = element.data(), .dtype = tensor.dtype}, request, result));
-  SMD_CHECK(!result.values.empty());
-  return result.values.front().second.to_double();
-}
-
-bool is_aligned(ByteSpan elements, size_t alignment) {
-  return reinterpret_cast<uintptr_t>(elements.data()) % alignment == 0;
-}
-
-// `memory` is what the event's views point into.
-Result<TensorValue> value_of(format::EventView& event, std::shared_ptr<std::byte> memory) {
-  format::TensorContent& tensor = *event.tensor;
-  TensorValue value{.dtype = tensor.dtype,
-                    .shape = std::move(tensor.shape),
-                    .strings = std::move(tensor.strings),
-                    .wall_secs = event.wall_secs};
-  if (tensor.elements.empty()) return value;
-  constexpr size_t kAlignment = 16;
-  if (memory && tensor.decoded.empty() && is_aligned(tensor.elements, kAlignment)) {
-    value.memory = std::move(memory);
-    value.elements = tensor.elements;
-    return value;
-  }
-  value.memory = allocate_aligned(tensor.elements.size(), 0, 0);
-  if (!value.memory) {
-    return Error{ErrorCode::io,
-                 fmt::format("There is no memory for {} bytes.", tensor.elements.size())};
-  }
-  std::memcpy(value.memory.get(), tensor.elements.data(), tensor.elements.size());
-  value.elements = {value.memory.get(), tensor.elements.size()};
-  return value;
-}
-
 }  // namespace
-
-uint64_t RecordReader::owner_of(const Snapshot& snapshot, uint32_t part) {
-  constexpr uint64_t kShared = uint64_t{1} << 32;
-  return snapshot.part(part).append_only ? kShared | snapshot.part(part).file : part;
-}
 
 RecordReader::Extent RecordReader::extent_of(const Snapshot& snapshot, const Location& at) {
   const Layout::Entry& entry = snapshot.entry(at);
@@ -171,33 +43,6 @@ RecordReader::Extent RecordReader::extent_of(const Snapshot& snapshot, const Loc
     return {block.offset, block.offset + block.length};
   }
   return {entry.offset, entry.offset + entry.length};
-}
-
-Result<RecordReader::OpenFile> RecordReader::take(const Snapshot& snapshot, uint32_t part) {
-  const uint64_t owner = owner_of(snapshot, part);
-  {
-    std::lock_guard lock(mutex_);
-    if (const auto known = idle_by_owner_.find(owner); known != idle_by_owner_.end()) {
-      const auto at = known->second;
-      idle_by_owner_.erase(known);
-      OpenFile file = std::move(*at);
-      idle_.erase(at);
-      return file;
-    }
-  }
-  std::string path = snapshot.file_of(snapshot.part(part));
-  SMD_TRY(auto file, storage_->open(path));
-  return OpenFile{owner, std::move(path), std::move(file)};
-}
-
-void RecordReader::give_back(OpenFile file) {
-  std::lock_guard lock(mutex_);
-  if (idle_by_owner_.contains(file.owner)) return;
-  idle_.push_front(std::move(file));
-  idle_by_owner_.emplace(idle_.front().owner, idle_.begin());
-  if (idle_.size() <= kMostIdleFiles) return;
-  idle_by_owner_.erase(idle_.back().owner);
-  idle_.pop_back();
 }
 
 Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, uint64_t base,
@@ -278,10 +123,10 @@ Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, u
     if (blocks->blocks[stretch].bytes) return blocks->blocks[stretch];
     together = storage_->is_remote() || blocks->visits++ > 0;
   }
-  SMD_TRY(OpenFile file, take(snapshot, part));
+  SMD_TRY(OpenFile file, files_.take(snapshot, part));
   SMD_TRY(Block block, read_extent(file, snapshot.part(part).base,
                                    together ? (*blocks->stretches)[stretch] : wanted));
-  give_back(std::move(file));
+  files_.give_back(std::move(file));
   if (together) {
     BlockBudget::of_process().add(*this, block.bytes->size());
     // What was kept before may just have been dropped.
@@ -307,7 +152,7 @@ Result<TensorValue> RecordReader::read_large(const Snapshot& snapshot, const Loc
   if (part.append_only && !part.checksums && entry.length >= kMappedBytes) {
     if (auto* const mappable = dynamic_cast<storage::MappableFile*>(file.file.get())) {
       if (auto mapped = mappable->map(begin, entry.length)) {
-        SMD_TRY(auto event, parse(snapshot, at, {mapped.get(), entry.length}));
+        SMD_TRY(auto event, parse_stored(snapshot, at, {mapped.get(), entry.length}));
         return value_of(event, std::move(mapped));
       }
     }
@@ -328,7 +173,7 @@ Result<TensorValue> RecordReader::read_large(const Snapshot& snapshot, const Loc
   }
   SMD_TRY(const size_t got, file.file->read_at(begin, {memory.get(), entry.length}));
   if (got < entry.length) return outside(begin, entry.length, begin + got, file.path);
-  SMD_TRY(auto event, parse(snapshot, at, {memory.get(), entry.length}));
+  SMD_TRY(auto event, parse_stored(snapshot, at, {memory.get(), entry.length}));
   return value_of(event, std::move(memory));
 }
 
@@ -400,7 +245,7 @@ Result<TensorValue> RecordReader::read_split(const Snapshot& snapshot, const Loc
   const Layout::Split& split = snapshot.layout_of(part).split_of(entry);
   const size_t size = size_of(entry.dtype);
   const uint64_t bytes = (split.pieces.back().first + split.pieces.back().count) * size;
-  SMD_TRY(OpenFile file, take(snapshot, at.part));
+  SMD_TRY(OpenFile file, files_.take(snapshot, at.part));
   SMD_TRY(const uint64_t file_bytes, file.file->size());
   for (const Layout::Piece& piece : split.pieces) {
     const uint64_t begin = part.base + piece.offset;
@@ -421,7 +266,7 @@ Result<TensorValue> RecordReader::read_split(const Snapshot& snapshot, const Loc
                                         elements.subspan(piece.first * size, piece.count * size)));
   }
   value.elements = elements;
-  give_back(std::move(file));
+  files_.give_back(std::move(file));
   return value;
 }
 
@@ -429,15 +274,15 @@ Result<TensorValue> RecordReader::read(const Snapshot& snapshot, const Location&
   const Layout::Entry& entry = snapshot.entry(at);
   if (entry.form == Layout::Form::split) return read_split(snapshot, at);
   if (entry.length > kSmallBytes) {
-    SMD_TRY(OpenFile file, take(snapshot, at.part));
+    SMD_TRY(OpenFile file, files_.take(snapshot, at.part));
     SMD_TRY(TensorValue value, read_large(snapshot, at, file));
-    give_back(std::move(file));
+    files_.give_back(std::move(file));
     return value;
   }
   const Extent extent = extent_of(snapshot, at);
   SMD_TRY(const Block block, read_block(snapshot, at.part, extent));
   if (entry.form == Layout::Form::record) {
-    SMD_TRY(auto event, parse(snapshot, at, block.at(entry)));
+    SMD_TRY(auto event, parse_stored(snapshot, at, block.at(entry)));
     return value_of(event, nullptr);
   }
   const Part& part = snapshot.part(at.part);
@@ -459,7 +304,7 @@ Result<TensorDescription> RecordReader::describe(const Snapshot& snapshot, const
   }
   if (entry.length > kHeadBytes) {
     const uint64_t begin = snapshot.part(at.part).base + entry.offset;
-    SMD_TRY(OpenFile file, take(snapshot, at.part));
+    SMD_TRY(OpenFile file, files_.take(snapshot, at.part));
     std::array<std::byte, kHeadBytes> head;
     SMD_TRY(const size_t got, file.file->read_at(begin, head));
     const ByteSpan start = ByteSpan(head).first(got);
@@ -473,7 +318,7 @@ Result<TensorDescription> RecordReader::describe(const Snapshot& snapshot, const
               file.file->read_at(begin + place->offset + place->length,
                                  std::span(after).first(std::min(left, kAfterBytes))));
       auto outline = format::outline_tensor(start, ByteSpan(after).first(more));
-      give_back(std::move(file));
+      files_.give_back(std::move(file));
       if (outline) {
         return TensorDescription{outline->dtype, std::move(outline->shape), outline->wall_secs};
       }
@@ -533,7 +378,7 @@ Status RecordReader::visit(const Snapshot& snapshot, std::span<const Location> a
       const Layout::Entry& entry = snapshot.entry(where);
       Status status;
       if (entry.form == Layout::Form::record) {
-        SMD_TRY(const auto event, parse(snapshot, where, block.at(entry)));
+        SMD_TRY(const auto event, parse_stored(snapshot, where, block.at(entry)));
         status = visitor(order[first], *event.tensor);
       } else {
         status = visitor(order[first],

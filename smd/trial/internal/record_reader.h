@@ -4,18 +4,17 @@
 // and the small records of steps that are visited again, or lie on remote storages, within the
 // budget of the process. Thread-safe.
 
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "smd/base/result.h"
 #include "smd/storage/storage.h"
 #include "smd/trial/internal/block_budget.h"
+#include "smd/trial/internal/open_files.h"
 #include "smd/trial/snapshot.h"
 #include "smd/trial/tensor_value.h"
 
@@ -23,7 +22,8 @@ namespace smd::internal {
 
 class RecordReader final : private BlockBudget::Holder {
  public:
-  explicit RecordReader(std::shared_ptr<storage::Storage> storage) : storage_(std::move(storage)) {}
+  explicit RecordReader(std::shared_ptr<storage::Storage> storage)
+      : storage_(std::move(storage)), files_(*storage_) {}
   ~RecordReader() override { BlockBudget::of_process().remove(*this); }
 
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at);
@@ -56,26 +56,14 @@ class RecordReader final : private BlockBudget::Holder {
     std::vector<Block> blocks;  // one per stretch, empty until it was read
     uint32_t visits = 0;
   };
-  // Belongs to a part rather than to a path, as a file that was written again is another part;
-  // parts share files that only grow.
-  struct OpenFile {
-    uint64_t owner = 0;
-    std::string path;
-    std::unique_ptr<storage::ReadFile> file;
-  };
 
   void drop() override;
-
-  // A file that nobody else uses meanwhile; give it back for the next reader.
-  Result<OpenFile> take(const Snapshot& snapshot, uint32_t part);
-  void give_back(OpenFile file);
 
   // Calls visitor(position in `at`, tensor), which returns a Status, for each record, in the order
   // of files.
   template <typename Visitor>
   Status visit(const Snapshot& snapshot, std::span<const Location> at, Visitor&& visitor);
 
-  static uint64_t owner_of(const Snapshot& snapshot, uint32_t part);
   // The bytes that a number or record needs to be read and checked.
   static Extent extent_of(const Snapshot& snapshot, const Location& at);
   Result<TensorValue> read_split(const Snapshot& snapshot, const Location& at);
@@ -89,10 +77,9 @@ class RecordReader final : private BlockBudget::Holder {
   static std::vector<Extent> stretches_of(const Layout& layout);
 
   const std::shared_ptr<storage::Storage> storage_;
+  OpenFiles files_;
   std::mutex mutex_;
-  // All guarded by mutex_.
-  std::list<OpenFile> idle_;  // last used first
-  std::unordered_map<uint64_t, std::list<OpenFile>::iterator> idle_by_owner_;
+  // Guarded by mutex_.
   std::unordered_map<uint32_t, std::shared_ptr<PartBlocks>> blocks_;                    // by part
   std::unordered_map<uint32_t, std::shared_ptr<const std::vector<Extent>>> stretches_;  // by layout
 };
