@@ -21,6 +21,7 @@
 #include "python/src/exchange_api.h"
 #include "python/src/hook_cost.h"
 #include "python/src/hook_lock.h"
+#include "python/src/released_gil.h"
 #include "python/src/replay_check.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
@@ -29,9 +30,6 @@ namespace smdebug {
 namespace {
 
 using smd::Hook;
-
-// Calls that move at least this many bytes let other Python threads run meanwhile.
-constexpr int64_t kReleaseBytes = 64 << 10;
 
 // What the callbacks of one hook share. `enabled` is off while something must see every tensor.
 class DirectPath final {
@@ -167,8 +165,7 @@ class DirectPath final {
     }
     smd::Status status;
     {
-      std::optional<nb::gil_scoped_release> released;
-      if (bytes >= kReleaseBytes) released.emplace();
+      const ReleasedGil released(bytes);
       for (size_t i = 0; i < offers.size() && status.ok(); ++i) {
         if (!offers[i].on_device()) status = hook_->save(*offers[i].ticket, offers[i].view);
       }

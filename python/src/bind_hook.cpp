@@ -15,6 +15,7 @@
 #include "python/src/credentials.h"
 #include "python/src/errors.h"
 #include "python/src/python_log.h"
+#include "python/src/released_gil.h"
 #include "python/src/tensor_arg.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
@@ -24,9 +25,6 @@ namespace smdebug {
 namespace {
 
 using smd::Hook;
-
-// Calls that move at least this many bytes let other Python threads run meanwhile.
-constexpr int64_t kReleaseBytes = 64 << 10;
 
 // A Python callable that tells (name, chief, count).
 std::function<smd::Worker()> identify_with(nb::object callable) {
@@ -178,10 +176,8 @@ std::shared_ptr<Hook> from_json(std::optional<std::string> path, nb::dict argume
 template <typename F>
 void run(int64_t bytes, F&& f) {
   smd::Status status;
-  if (bytes >= kReleaseBytes) {
-    const nb::gil_scoped_release released;
-    status = f();
-  } else {
+  {
+    const ReleasedGil released(bytes);
     status = f();
   }
   check(std::move(status));

@@ -21,6 +21,7 @@
 #include "python/src/exchange_api.h"
 #include "python/src/hook_cost.h"
 #include "python/src/hook_lock.h"
+#include "python/src/released_gil.h"
 #include "python/src/replay_check.h"
 #include "python/src/selection_key.h"
 #include "python/src/tensor_arg.h"
@@ -32,9 +33,6 @@ namespace {
 
 using smd::Hook;
 using Refused = std::vector<std::tuple<size_t, std::string>>;
-
-// Calls that move at least this many bytes let other Python threads run meanwhile.
-constexpr int64_t kReleaseBytes = 64 << 10;
 
 // Names of tensors that come in the same list again and again.
 class Tickets final {
@@ -114,8 +112,7 @@ Refused save_each(size_t count, const nb::list& tensors, nb::handle exchange, Be
   }
   smd::Status status;
   {
-    std::optional<nb::gil_scoped_release> released;
-    if (bytes >= kReleaseBytes) released.emplace();
+    const ReleasedGil released(bytes);
     for (const Offered& tensor : offered) {
       if (status = save(tensor); !status.ok()) break;
     }
