@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import os
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,9 @@ import s3_server as s3_server_module
 import smdebug
 from smdebug import singleton
 from smdebug.logger import DuplicateLogFilter, get_logger
+
+# Programs that hand over to Python find the one of the tests, as where an environment is active.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 # Tests of frameworks run in environments that have them.
 FRAMEWORKS = {
