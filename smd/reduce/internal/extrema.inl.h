@@ -77,16 +77,16 @@ struct ExtremaLanes {
 
   HWY_INLINE Extrema<T> finish() const {
     using M = hn::TFromD<DM>;
-    const M greatest = hn::GetLane(hn::MaxOfLanes(DM(), abs_max));
-    const M least = hn::GetLane(hn::MinOfLanes(DM(), abs_min));
+    const M greatest = greatest_lane(DM(), abs_max);
+    const M least = least_lane(DM(), abs_min);
     if constexpr (std::is_floating_point_v<T>) {
       if (greatest > std::bit_cast<M>(std::numeric_limits<T>::infinity())) {
         const T nan = std::numeric_limits<T>::quiet_NaN();
         return {nan, nan, nan, nan};
       }
     }
-    return {hn::GetLane(hn::MinOfLanes(D(), min)), hn::GetLane(hn::MaxOfLanes(D(), max)),
-            std::bit_cast<Magnitude<T>>(least), std::bit_cast<Magnitude<T>>(greatest)};
+    return {least_lane(D(), min), greatest_lane(D(), max), std::bit_cast<Magnitude<T>>(least),
+            std::bit_cast<Magnitude<T>>(greatest)};
   }
 };
 

@@ -7,6 +7,7 @@
 #define SMD_REDUCE_LANES_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstring>
 
 #include "hwy/highway.h"
@@ -46,6 +47,29 @@ struct Padded {
 HWY_INLINE double sum_of_lanes(WideVec v) {
   const Wide wide;
   return hn::GetLane(hn::SumOfLanes(wide, v));
+}
+
+template <class D, class V>
+HWY_INLINE hn::TFromD<D> least_lane(D d, V v) {
+#if HWY_TARGET == HWY_EMU128
+  // Highway begins with the greatest finite number, so that infinity is lost.
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(d)];
+  hn::Store(v, d, lanes);
+  return *std::min_element(lanes, lanes + hn::Lanes(d));
+#else
+  return hn::GetLane(hn::MinOfLanes(d, v));
+#endif
+}
+
+template <class D, class V>
+HWY_INLINE hn::TFromD<D> greatest_lane(D d, V v) {
+#if HWY_TARGET == HWY_EMU128
+  HWY_ALIGN hn::TFromD<D> lanes[hn::MaxLanes(d)];
+  hn::Store(v, d, lanes);
+  return *std::max_element(lanes, lanes + hn::Lanes(d));
+#else
+  return hn::GetLane(hn::MaxOfLanes(d, v));
+#endif
 }
 
 }  // namespace HWY_NAMESPACE

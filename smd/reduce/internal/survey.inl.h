@@ -97,10 +97,9 @@ struct RangeLanes {
   }
 
   HWY_INLINE Extrema<T> finish() const {
-    const T least = hn::GetLane(hn::MinOfLanes(D(), min));
-    const T greatest = hn::GetLane(hn::MaxOfLanes(D(), max));
-    return {least, greatest,
-            std::bit_cast<Magnitude<T>>(hn::GetLane(hn::MinOfLanes(DM(), abs_min))),
+    const T least = least_lane(D(), min);
+    const T greatest = greatest_lane(D(), max);
+    return {least, greatest, std::bit_cast<Magnitude<T>>(least_lane(DM(), abs_min)),
             std::max(magnitude_of(least), magnitude_of(greatest))};
   }
 };
