@@ -393,7 +393,7 @@ def histogram_rows(base: Path, quick: bool) -> list[Row]:
             text=True,
             check=True,
         )
-        seconds[who] = json.loads(done.stdout)["step"]
+        seconds[who] = json.loads(done.stdout.splitlines()[-1])["step"]
     return [
         Row(
             f"histograms of {count} tensors of {elements / 1e6:.0f} M values for TensorBoard",
