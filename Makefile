@@ -17,7 +17,7 @@ help:
 	@echo "make bench-faults  how well faults of trainings are found, beside simple baselines"
 	@echo "make soak    ten minutes of recording, reading and killing at random"
 	@echo "make wheel   wheels that need nothing of the machine, tested in bare environments, into dist"
-	@echo "make lint    formatting, types, layers;  make format  mends formatting"
+	@echo "make lint    formatting, types, layers, documents;  make format  mends formatting"
 	@echo "make clean   remove build results (keeps .venvs)"
 
 # System packages, the Python environment and the optimised build with its tests.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks formatting, types and layers; with --fix mends the formatting first.
+# Checks formatting, types, layers and the form of the documents; with --fix mends the formatting first.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -30,5 +30,6 @@ run ruff "$bin/ruff" check -q .
 run "ruff format" "$bin/ruff" format -q --check .
 run mypy "$bin/mypy" --no-error-summary
 run layers "$bin/python" tools/check_layers.py
+run documents "$bin/python" -m pytest -q --no-header tests/docs/test_docs.py -k "not examples"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
