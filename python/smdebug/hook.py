@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from smdebug import _core, last_words, singleton
 from smdebug.collection import Collection, CollectionKeys, CollectionManager
 from smdebug.credentials import botocore_credentials
+from smdebug.device_arrays import DeviceArrays
 from smdebug.exceptions import (
     InvalidCollectionConfiguration,
     SMDebugRuntimeError,
@@ -174,6 +175,7 @@ class BaseHook:
 
     def _adopt(self, core: _core.Hook, manager: CollectionManager) -> None:
         self._core: Any = core
+        self._arrays = DeviceArrays(core)
         self._pid = os.getpid()  # a forked child records nothing
         self._collection_manager = manager
         manager._belong_to_hook(core.save_config)
@@ -334,6 +336,7 @@ class BaseHook:
     def end_step(self) -> None:
         """Ends the current step now, so that readers see it."""
         self._core.end_step()
+        self._arrays.end_step()
 
     def on_checkpoint(self, callback: CheckpointCallback) -> CheckpointCallback:
         """Has `callback` called when the action Checkpoint of a rule asks for a checkpoint.
@@ -373,7 +376,8 @@ class BaseHook:
 
     def save(self, name: str, tensor: Any) -> None:
         """Offers a tensor: it is saved as the collections that hold its name want it."""
-        self._core.save(name, tensor)
+        if self._arrays.save([(name, tensor)]):
+            self._core.save(name, tensor)
 
     def save_tensor(
         self, tensor_name: str, tensor_value: Any, collections_to_write: str | list[str] = "default"
@@ -478,6 +482,7 @@ class BaseHook:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._core = InertCore()
+        self._arrays = DeviceArrays(self._core)
         self._pid = os.getpid()
         self._collection_manager = self._core.collections
         self._scope = StepScope(self)

@@ -136,26 +136,31 @@ class DirectPath final {
     next.wish = devices->wish(ticket.name(), next.view, next.exchanged.tensor.device_id);
     return next.wish != DeviceTensors::Wish::other;
   }
-  // Those on devices. False, and nothing has happened: a device has failed.
-  bool save_on_devices(const Offers& offers) {
+  // Those on devices, `activations`: what a module took and gave. False: a device has failed.
+  bool save_on_devices(const Offers& offers, bool activations) {
     return guarded([&] {
-      std::vector<DeviceTensors::Offered> surveyed;
+      DeviceTensors& devices = *this->devices();
+      std::vector<DeviceTensors::Offered> surveyed, copied;
       for (size_t i = 0; i < offers.size(); ++i) {
-        const Offered& tensor = offers[i];
-        if (tensor.wish == DeviceTensors::Wish::statistics) surveyed.push_back(tensor.for_device());
+        const DeviceTensors::Offered tensor = offers[i].for_device();
+        if (offers[i].wish == DeviceTensors::Wish::copy) {
+          copied.push_back(tensor);
+        } else if (offers[i].wish == DeviceTensors::Wish::statistics &&
+                   !(activations && devices.hold_activation(tensor))) {
+          surveyed.push_back(tensor);
+        }
       }
-      if (!surveyed.empty() && !devices()->survey(surveyed)) return false;
-      for (size_t i = 0; i < offers.size(); ++i) {
-        const Offered& tensor = offers[i];
-        if (tensor.wish == DeviceTensors::Wish::copy) (void)devices()->copy(tensor.for_device());
-      }
+      if (surveyed.empty() && copied.empty()) return true;
+      devices.release_before();
+      if (!surveyed.empty() && !devices.survey(surveyed)) return false;
+      (void)devices.copy(copied);
       return true;
     });
   }
   // Keeps a gradient for a moment; false: it cannot.
   bool hold(const Offered& gradient) {
-    if (!holds_ || gradient.wish != DeviceTensors::Wish::statistics) return false;
-    return guarded([&] { return devices()->hold(gradient.for_device()); });
+    if (!holds_) return false;
+    return guarded([&] { return devices()->hold_gradient(gradient.for_device(), gradient.wish); });
   }
   // Those of the host.
   void save(const Offers& offers) {
@@ -269,7 +274,7 @@ class GradientCallback final {
       if (!path.wants(ticket_)) return true;
       if (!path.look(gradient, ticket_, offers)) return false;
       if (offers[0].on_device()) {
-        return path.hold(offers[0]) || path.save_on_devices(offers);
+        return path.hold(offers[0]) || path.save_on_devices(offers, false);
       }
       path.save(offers);
       return true;
@@ -357,7 +362,7 @@ class ModuleCallback final {
     const auto outputs = look(path, output, outputs_, offers);
     if (!outputs) return false;
     if (offers.any_of([](const DirectPath::Offered& tensor) { return tensor.on_device(); })) {
-      if (!path.save_on_devices(offers)) return false;
+      if (!path.save_on_devices(offers, true)) return false;
       // Whether they are bad is known when the call is over.
       if (!std::exchange(is_located_, true)) path.locate(name_);
     }

@@ -26,6 +26,14 @@ void bind_gpu(nb::module_& m) {
   m.def(
       "prepare_device", [](int ordinal) { (void)check(cuda_device(ordinal)); }, nb::arg("ordinal"),
       "Raises with the reason if the kernels cannot be used on this CUDA device.");
+  m.def(
+      "device_stream",
+      [](int ordinal) {
+        return reinterpret_cast<uintptr_t>(check(check(cuda_device(ordinal))->own_stream()));
+      },
+      nb::arg("ordinal"), "A stream of ours on this device, for who makes it wait for arrays.");
+  nb::class_<DeviceArray>(m, "DeviceArray", "An array of a CUDA device, lent by DLPack.")
+      .def(nb::init<nb::object>(), nb::arg("capsule"));
   nb::class_<DeviceTensors>(m, "DeviceTensors", nb::type_slots(kSharedSlots<DeviceTensors>),
                             "Tensors of CUDA devices on their way to a hook.")
       .def(nb::init<std::shared_ptr<smd::Hook>, nb::handle, const nb::dict&>(), nb::arg("hook"),
@@ -40,6 +48,8 @@ void bind_gpu(nb::module_& m) {
       .def("release", &DeviceTensors::release,
            "Queues the statistics of what was held; (name, gradient) of those that no kernel can "
            "do, and names of those that were changed meanwhile.")
+      .def("give_back_lent", &DeviceTensors::give_back_lent, nb::arg("most"),
+           "Lets go of arrays that are read; waits while more than so many bytes are left.")
       .def("forget", &DeviceTensors::forget, "The step has ended.")
       .def_prop_ro("has_held", &DeviceTensors::has_held)
       .def_prop_ro("launches", &DeviceTensors::launches, "Lists of tensors that were read so far.");

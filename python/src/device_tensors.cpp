@@ -47,6 +47,27 @@ smd::Result<std::optional<size_t>> ring_bytes() {
 // Whether a copy has to be waited for by nobody but the writer.
 bool is_late(const smd::Hook::LateWish& wish) { return !wish.now; }
 
+// The place of a view of the same elements among the last ones, or how many views there are: a
+// module may give what an inner one gave.
+size_t find_recent(std::span<const smd::TensorView> views, const smd::TensorView& view) {
+  constexpr size_t kRecent = 8;
+  for (size_t i = views.size(); i > 0 && views.size() - i < kRecent; --i) {
+    const smd::TensorView& other = views[i - 1];
+    if (other.data == view.data && other.dtype == view.dtype &&
+        std::ranges::equal(other.shape, view.shape) &&
+        std::ranges::equal(other.strides_bytes, view.strides_bytes)) {
+      return i - 1;
+    }
+  }
+  return views.size();
+}
+
+// Whether the kernels find all that is wanted besides the elements.
+bool is_surveyed(const smd::Action& action, const smd::TensorView& view) {
+  return action.histogram_of.empty() && gpu::can_survey(action.reductions) &&
+         gpu::check_surveyable(view).ok();
+}
+
 }  // namespace
 
 smd::Result<gpu::Device*> cuda_device(int ordinal) {
@@ -84,6 +105,7 @@ int DeviceTensors::traverse(visitproc visit, void* arg) const {
 
 void DeviceTensors::clear() {
   may_hold_ = false;
+  may_wait_.clear();
   usable_.clear();
   gave_up_.reset();
   queue_.reset();
@@ -93,6 +115,11 @@ void DeviceTensors::clear() {
 // ---- tensors of Python
 
 bool DeviceTensors::look(nb::handle tensor, DeviceView& out) const {
+  if (const DeviceArray* array = nullptr; nb::try_cast(tensor, array)) {
+    out.view = array->view();
+    out.device = array->device();
+    return true;
+  }
   if (api_) {
     const auto view = api_->view_anywhere(tensor, out.exchanged);
     if (!view.ok() || !out.exchanged.on_device()) return false;
@@ -149,13 +176,11 @@ DeviceTensors::Wish DeviceTensors::wish(std::string_view name, const smd::Tensor
   if (!hook_->wants(name)) return Wish::nothing;
   if (!is_usable(device) || view.size() == 0) return Wish::other;
   const smd::Action action = hook_->wanted(name);
-  if (!action.histogram_of.empty()) return Wish::other;
   const auto known = cuda_device(device);
   if (!known.ok() || (*known)->is_capturing(reinterpret_cast<gpu::Stream>(stream_of(device)))) {
     return Wish::other;
   }
-  const bool surveyed = gpu::can_survey(action.reductions) && gpu::check_surveyable(view).ok();
-  if (!action.raw && surveyed) return Wish::statistics;
+  if (!action.raw && is_surveyed(action, view)) return Wish::statistics;
   if (!view.is_contiguous()) return Wish::other;
   const auto late = hook_->late_wish(name, smd::Kind::automatic);
   return late.ok() && is_late(*late) ? Wish::copy : Wish::other;
@@ -194,15 +219,9 @@ void DeviceTensors::save(const Offered& tensor, const smd::Action& action,
                                                     action.reductions)));
 }
 
-bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offered> tensors,
-                              bool remember) {
-  struct Wanted {
-    const Offered* tensor;
-    smd::Action action;
-  };
-  std::vector<Wanted> wanted;
-  std::vector<smd::TensorView> views;
-  bool absolute = false;
+DeviceTensors::Launch DeviceTensors::plan(int device, std::span<const Offered> tensors,
+                                          bool remember) {
+  Launch out;
   for (const Offered& tensor : tensors) {
     if (tensor.device != device || !hook_->wants(tensor.name)) continue;
     smd::Action action = hook_->wanted(tensor.name);
@@ -210,34 +229,50 @@ bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offe
       save(tensor, action, seen->survey, seen->index);
       continue;
     }
-    absolute = absolute || gpu::needs_absolute_deviations(action.reductions);
-    views.push_back(*tensor.view);
-    wanted.push_back({&tensor, std::move(action)});
+    out.absolute = out.absolute || gpu::needs_absolute_deviations(action.reductions);
+    const size_t view = find_recent(out.views, *tensor.view);
+    if (view == out.views.size()) out.views.push_back(*tensor.view);
+    out.wanted.push_back({&tensor, std::move(action), view});
   }
-  if (wanted.empty()) return true;
+  return out;
+}
+
+std::shared_ptr<gpu::LateSurvey> DeviceTensors::start(const Launch& launch, int device,
+                                                      uintptr_t stream, bool beside) {
   auto opened = cuda_device(device);
   if (!opened.ok()) {
     give_up(device, opened.error());
-    return false;
+    return nullptr;
   }
   gpu::Device& cuda = **opened;
-  for (const smd::TensorView& view : views) {
+  for (const smd::TensorView& view : launch.views) {
     if (cuda.is_prepared(view.dtype)) continue;
     const nb::gil_scoped_release released;  // compiling takes a moment
     if (!cuda.prepare(view.dtype).ok()) break;
   }
-  auto survey = cuda.survey(
-      views, {.stream = reinterpret_cast<gpu::Stream>(stream), .absolute_deviations = absolute});
+  const gpu::Device::SurveyOptions options{.stream = reinterpret_cast<gpu::Stream>(stream),
+                                           .absolute_deviations = launch.absolute};
+  auto survey =
+      beside ? cuda.survey_beside(launch.views, options) : cuda.survey(launch.views, options);
   if (!survey.ok()) {
     give_up(device, survey.error());
-    return false;
+    return nullptr;
   }
   ++launches_;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    const Offered& tensor = *wanted[i].tensor;
-    save(tensor, wanted[i].action, *survey, i);
+  return std::move(*survey);
+}
+
+bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offered> tensors,
+                              bool remember) {
+  const Launch launch = plan(device, tensors, remember);
+  if (launch.wanted.empty()) return true;
+  const auto survey = start(launch, device, stream, false);
+  if (!survey) return false;
+  for (const auto& [tensor, action, view] : launch.wanted) {
+    save(*tensor, action, survey, view);
+    note_lent(*tensor, survey, nullptr);
     if (remember) {
-      note_seen(tensor, {.survey = *survey, .index = i, .absolute_deviations = absolute});
+      note_seen(*tensor, {.survey = survey, .index = view, .absolute_deviations = launch.absolute});
     }
   }
   return true;
@@ -256,116 +291,132 @@ bool DeviceTensors::survey(std::span<const Offered> tensors) {
 
 // ---- elements
 
-std::shared_ptr<gpu::LateCopy> DeviceTensors::start_copy(const Offered& tensor) {
-  auto opened = cuda_device(tensor.device);
+std::shared_ptr<gpu::LateCopy> DeviceTensors::start_copy(int device, uintptr_t stream,
+                                                         std::span<const Offered> tensors) {
+  auto opened = cuda_device(device);
   if (!opened.ok()) {
-    give_up(tensor.device, opened.error());
+    give_up(device, opened.error());
     return nullptr;
   }
-  auto copy = (*opened)->copier().copy(reinterpret_cast<gpu::Address>(tensor.view->data),
-                                       static_cast<size_t>(tensor.view->size_bytes()),
-                                       reinterpret_cast<gpu::Stream>(stream_of(tensor.device)));
+  std::vector<gpu::CopySource> sources;
+  for (const Offered& tensor : tensors) {
+    sources.push_back({reinterpret_cast<gpu::Address>(tensor.view->data),
+                       static_cast<size_t>(tensor.view->size_bytes())});
+  }
+  auto copy = (*opened)->copier().copy(sources, reinterpret_cast<gpu::Stream>(stream));
   if (copy.ok()) return std::move(*copy);
-  give_up(tensor.device, copy.error());
+  give_up(device, copy.error());
   return nullptr;
 }
 
-bool DeviceTensors::copy(const Offered& tensor) {
-  if (!tensor.view->is_contiguous()) return false;
-  const smd::Action action = hook_->wanted(tensor.name);
-  const bool surveyed =
-      gpu::can_survey(action.reductions) && gpu::check_surveyable(*tensor.view).ok();
-  const auto survey = [&] {
-    return survey_on(tensor.device, stream_of(tensor.device), {&tensor, 1}, false);
+void DeviceTensors::save_copied(std::span<const Offered> tensors,
+                                const std::shared_ptr<gpu::LateCopy>& late) {
+  std::vector<smd::Action> actions;
+  for (const Offered& tensor : tensors) actions.push_back(hook_->wanted(tensor.name));
+  const auto shape_of = [](const Offered& tensor) {
+    return smd::Shape(tensor.view->shape.begin(), tensor.view->shape.end());
   };
-  if (surveyed && !action.raw) return survey();
-  const auto late = start_copy(tensor);
-  if (!late) return false;
-  const smd::Shape shape(tensor.view->shape.begin(), tensor.view->shape.end());
-  if (action.raw) {
-    const smd::OwnedTensor owned{
-        .owner = late, .data = late->bytes().data(), .dtype = tensor.view->dtype, .shape = shape};
-    smd::Status status;
-    {
-      const nb::gil_scoped_release released;  // a full queue is waited for
-      status = hook_->save_late_values(tensor.name, owned, std::make_shared<CopiedTensor>(late));
+  smd::Status status;
+  {
+    const nb::gil_scoped_release released;  // a full queue is waited for
+    for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
+      if (!actions[i].raw) continue;
+      const smd::OwnedTensor owned{.owner = late,
+                                   .data = late->bytes(i).data(),
+                                   .dtype = tensors[i].view->dtype,
+                                   .shape = shape_of(tensors[i])};
+      status =
+          hook_->save_late_values(tensors[i].name, owned, std::make_shared<CopiedTensor>(late));
     }
-    check(std::move(status));
   }
-  if (surveyed) {
-    (void)survey();  // the elements are saved, whatever becomes of it
-    return true;
+  check(std::move(status));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const Offered& tensor = tensors[i];
+    const smd::Action& action = actions[i];
+    note_lent(tensor, nullptr, late);
+    if (is_surveyed(action, *tensor.view)) continue;
+    const bool histogram =
+        !action.histogram_of.empty() && tensor.view->dtype != smd::DType::boolean;
+    if (action.shape) check(hook_->save_shape(tensor.name, tensor.view->shape));
+    check(hook_->save_late(tensor.name, std::make_shared<CopiedStatistics>(
+                                            late, i, tensor.view->dtype, shape_of(tensor),
+                                            action.reductions, histogram)));
   }
-  if (action.shape) check(hook_->save_shape(tensor.name, tensor.view->shape));
-  check(hook_->save_late(tensor.name, std::make_shared<CopiedStatistics>(
-                                          late, tensor.view->dtype, shape, action.reductions)));
-  return true;
 }
 
-// ---- gradients that share a launch
-
-bool DeviceTensors::hold(const Offered& gradient) {
-  if (!may_hold_) return false;
-  const auto version = version_of(gradient.tensor);
-  if (!version) return false;
-  if (held_.empty()) {
-    try {
-      queue_();
-    } catch (nb::python_error&) {  // not inside of backward
-      return false;
-    }
+size_t DeviceTensors::copy_on(int device, uintptr_t stream, std::span<const Offered> tensors) {
+  size_t whole = 0;
+  std::vector<bool> is_copied;
+  std::vector<Offered> surveyed;
+  for (; whole < tensors.size() && tensors[whole].view->is_contiguous(); ++whole) {
+    const smd::Action action = hook_->wanted(tensors[whole].name);
+    const bool is_read = is_surveyed(action, *tensors[whole].view);
+    if (is_read) surveyed.push_back(tensors[whole]);
+    is_copied.push_back(action.raw || !is_read);
   }
-  static PyObject* const detach = PyUnicode_InternFromString("detach");
-  // Not the same tensor: backward takes over one that nobody else has.
-  PyObject* const tensor = gradient.tensor.ptr();
-  nb::object alias = nb::steal(PyObject_VectorcallMethod(detach, &tensor, 1, nullptr));
-  if (!alias.is_valid()) throw nb::python_error();
-  const smd::TensorView& view = *gradient.view;
-  held_.push_back({.name = std::string(gradient.name),
-                   .alias = std::move(alias),
-                   .version = *version,
-                   .stream = stream_of(gradient.device),
-                   .device = gradient.device,
-                   .dtype = view.dtype,
-                   .data = view.data,
-                   .shape = {view.shape.begin(), view.shape.end()},
-                   .strides_bytes = {view.strides_bytes.begin(), view.strides_bytes.end()}});
-  held_bytes_ += static_cast<size_t>(view.size_bytes());
-  if (held_bytes_ >= most_held_) full_();
-  return true;
+  if (!survey_on(device, stream, surveyed, false)) return 0;
+  for (size_t next = 0; next < whole;) {
+    std::vector<Offered> together;
+    size_t bytes = 0, end = next;
+    for (; end < whole; ++end) {
+      if (!is_copied[end]) continue;
+      bytes += static_cast<size_t>(tensors[end].view->size_bytes());
+      if (!together.empty() && bytes > gpu::kCopiedTogether) break;
+      together.push_back(tensors[end]);
+    }
+    if (!together.empty()) {
+      const auto late = start_copy(device, stream, together);
+      if (!late) return next;
+      save_copied(together, late);
+    }
+    next = end;
+  }
+  return whole;
 }
 
-std::pair<nb::list, nb::list> DeviceTensors::release() {
-  const std::deque<Held> held = std::exchange(held_, {});
-  held_bytes_ = 0;
-  nb::list left, changed;
-  std::map<std::pair<int, uintptr_t>, std::vector<const Held*>> launches;
-  for (const Held& item : held) {
-    if (version_of(item.alias) == item.version) {
-      launches[{item.device, item.stream}].push_back(&item);
-      continue;
-    }
-    // Somebody writes to gradients while backward runs: from now on they do not wait.
-    may_hold_ = false;
-    changed.append(to_text(item.name));
+size_t DeviceTensors::copy(std::span<const Offered> tensors) {
+  size_t done = 0;
+  while (done < tensors.size()) {
+    const int device = tensors[done].device;
+    const auto next = std::find_if(tensors.begin() + static_cast<ptrdiff_t>(done), tensors.end(),
+                                   [&](const Offered& other) { return other.device != device; });
+    const auto count = static_cast<size_t>(next - tensors.begin()) - done;
+    const size_t copied = copy_on(device, stream_of(device), tensors.subspan(done, count));
+    done += copied;
+    if (copied < count) break;
   }
-  for (const auto& [where, items] : launches) {
-    std::vector<smd::TensorView> views;
-    views.reserve(items.size());
-    std::vector<Offered> offered;
-    for (const Held* item : items) {
-      views.push_back(item->view());
-      offered.push_back({item->name, item->alias, &views.back(), item->device});
+  return done;
+}
+
+// ---- arrays of other frameworks
+
+void DeviceTensors::note_lent(const Offered& tensor, std::shared_ptr<gpu::LateSurvey> survey,
+                              std::shared_ptr<gpu::LateCopy> copy) {
+  if (!nb::isinstance<DeviceArray>(tensor.tensor)) return;
+  const auto bytes = static_cast<size_t>(tensor.view->size_bytes());
+  lent_bytes_ += bytes;
+  lent_.push_back({nb::borrow(tensor.tensor), bytes, std::move(survey), std::move(copy)});
+}
+
+void DeviceTensors::give_back_lent(size_t most) {
+  while (!lent_.empty()) {
+    const Lent& oldest = lent_.front();
+    const bool ready = oldest.survey ? oldest.survey->is_ready() : oldest.copy->is_ready();
+    if (!ready) {
+      if (lent_bytes_ <= most) return;
+      const nb::gil_scoped_release released;
+      // Who writes its results reports a device that has failed.
+      (void)(oldest.survey ? oldest.survey->wait() : oldest.copy->wait());
     }
-    if (survey_on(where.first, where.second, offered, false)) continue;
-    for (const Held* item : items) left.append(nb::make_tuple(to_text(item->name), item->alias));
+    lent_bytes_ -= oldest.bytes;
+    lent_.pop_front();
   }
-  return {std::move(left), std::move(changed)};
 }
 
 // ---- for Python
 
 std::vector<size_t> DeviceTensors::survey_list(const nb::list& names, const nb::list& tensors) {
+  release_before();
   const size_t count = nb::len(names);
   std::vector<size_t> left, taken;
   std::deque<DeviceView> views;
@@ -386,22 +437,30 @@ std::vector<size_t> DeviceTensors::survey_list(const nb::list& names, const nb::
 
 std::vector<size_t> DeviceTensors::copy_list(const nb::list& names, const nb::list& tensors,
                                              smd::Kind kind) {
-  std::vector<size_t> left;
+  release_before();
+  std::vector<size_t> left, taken;
+  std::deque<DeviceView> views;
+  std::vector<Offered> offered;
   for (size_t i = 0; i < nb::len(names); ++i) {
     const std::string_view name = to_name(names[i]);
     const smd::Hook::LateWish late = check(hook_->late_wish(name, kind));
-    DeviceView view;
-    const bool seen = is_late(late) && look(tensors[i], view) && view.view.size() > 0;
-    if (!seen || !copy({name, tensors[i], &view.view, view.device})) left.push_back(i);
+    DeviceView& view = views.emplace_back();
+    if (!is_late(late) || !look(tensors[i], view) || view.view.size() == 0) {
+      left.push_back(i);
+      continue;
+    }
+    taken.push_back(i);
+    offered.push_back({name, tensors[i], &view.view, view.device});
   }
+  left.insert(left.end(), taken.begin() + static_cast<ptrdiff_t>(copy(offered)), taken.end());
   return left;
 }
 
 bool DeviceTensors::hold_one(const std::string& name, nb::handle gradient) {
   DeviceView view;
   if (!look(gradient, view)) return false;
-  if (wish(name, view.view, view.device) != Wish::statistics) return false;
-  return hold({name, gradient, &view.view, view.device});
+  return hold_gradient({name, gradient, &view.view, view.device},
+                       wish(name, view.view, view.device));
 }
 
 }  // namespace smdebug

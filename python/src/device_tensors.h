@@ -9,6 +9,8 @@
 
 #include <array>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/src/device_array.h"
 #include "python/src/exchange_api.h"
 #include "smd/gpu/device.h"
 #include "smd/hook/hook.h"
@@ -40,7 +43,7 @@ class DeviceTensors final {
   // `parts`: stream_of(ordinal) gives the current stream as an integer; usable is a dict of devices
   // whose kernels may be used; gave_up(ordinal, reason) is called when that ends; queue() has
   // release() called when backward ends, and fails outside of it; full() has it called at once;
-  // held_bytes is how much may be held.
+  // held_bytes is how much may be held at most, a share of the memory of the device.
   DeviceTensors(std::shared_ptr<smd::Hook> hook, nb::handle exchange, const nb::dict& parts);
 
   enum class Wish { nothing, statistics, copy, other };
@@ -56,11 +59,14 @@ class DeviceTensors final {
   // Queues the statistics of tensors, where wish() is that. False: the device has failed, nothing
   // was saved of them.
   bool survey(std::span<const Offered> tensors);
-  // Queues what is wanted of a tensor, its elements too, where wish() is that; false: as above, or
-  // it is not without gaps.
-  bool copy(const Offered& tensor);
-  // Keeps a gradient, of which statistics are wanted, until release(); false: it cannot.
-  bool hold(const Offered& gradient);
+  // Queues what is wanted of tensors, their elements too, where wish() is that. How many of them,
+  // from the first on: the device has failed, or the next has gaps.
+  size_t copy(std::span<const Offered> tensors);
+  // Keeps a gradient until release(), which does what is wished; false: it cannot.
+  bool hold_gradient(const Offered& gradient, Wish wish);
+  // The same for statistics of what a module took or gave. False: it must be read now, as somebody
+  // has changed the one of this name before it would have been read, or it is too large.
+  bool hold_activation(const Offered& tensor);
 
   // For callers in Python: those that must be treated in another way.
   std::vector<size_t> survey_list(const nb::list& names, const nb::list& tensors);
@@ -69,9 +75,13 @@ class DeviceTensors final {
   // (name, gradient) of those that must be treated in another way, and names of those that were
   // changed meanwhile.
   std::pair<nb::list, nb::list> release();
-  bool has_held() const { return !held_.empty(); }
+  bool has_held() const { return !held_.empty() || beside_; }
+  // Has release() called if something is held: what comes now is seen after it.
+  void release_before();
+  // Lets go of arrays that were lent and are read. Waits while more than `most` bytes are left.
+  void give_back_lent(size_t most);
   // The step has ended: its tensors are not met again.
-  void forget() { seen_ = {}; }
+  void forget();
   // Launches so far.
   int64_t launches() const { return launches_; }
 
@@ -81,10 +91,12 @@ class DeviceTensors final {
  private:
   struct Held {
     std::string name;
-    nb::object alias;  // shares the memory of the gradient
+    nb::object alias;  // shares the memory of the tensor
     int64_t version = 0;
     uintptr_t stream = 0;
     int device = 0;
+    Wish wish = Wish::statistics;
+    bool is_activation = false;
     smd::DType dtype = smd::DType::float32;
     const void* data = nullptr;
     smd::Shape shape, strides_bytes;
@@ -103,7 +115,31 @@ class DeviceTensors final {
     bool absolute_deviations = false;
   };
 
+  // Activations that are being read beside what the program does. They are saved when it is sure
+  // that nobody has changed them, from which on the program's stream waits for the reading.
+  struct Beside {
+    std::deque<Held> items;
+    std::vector<size_t> views;  // the number in the survey, of each item
+    std::shared_ptr<smd::gpu::LateSurvey> survey;
+  };
+  // A tensor that was read at once, to see whether it could have waited.
+  struct OnTrial {
+    std::string name;
+    nb::object alias;
+    int64_t version = 0;
+    size_t bytes = 0;
+  };
+  // An array of another framework, until the device has read it.
+  struct Lent {
+    nb::object array;
+    size_t bytes = 0;
+    std::shared_ptr<smd::gpu::LateSurvey> survey;  // one of the two
+    std::shared_ptr<smd::gpu::LateCopy> copy;
+  };
+
   bool look(nb::handle tensor, DeviceView& out) const;
+  void note_lent(const Offered& tensor, std::shared_ptr<smd::gpu::LateSurvey> survey,
+                 std::shared_ptr<smd::gpu::LateCopy> copy);
   uintptr_t stream_of(int device) const;
   bool is_usable(int device) const;
   void give_up(int device, const smd::Error& error);
@@ -111,14 +147,49 @@ class DeviceTensors final {
   static std::optional<int64_t> version_of(nb::handle tensor);
   const Seen* find_seen(const Offered& tensor, const smd::Action& action) const;
   void note_seen(const Offered& tensor, Seen seen);
+  // An alias for those that are held: backward takes over a gradient that nobody else has.
+  static nb::object alias_of(nb::handle tensor);
+  void hold(const Offered& tensor, int64_t version, Wish wish, bool is_activation);
+  size_t most_held(int device) const;
+  void try_activation(const Offered& tensor, int64_t version);
+  // The oldest on trial: whether it is as it was.
+  void end_trial();
+  // Whether it is as it was; if not, it does not wait from now on.
+  bool is_unchanged(const Held& item);
+  // Saves what was read beside the program; names of those that were changed.
+  void settle_beside(nb::list& changed);
+  // Begins to read activations beside the program; false: they must be read otherwise.
+  bool read_beside(std::deque<Held>& held);
+  // What is read of tensors in one launch.
+  struct Launch {
+    struct Wanted {
+      const Offered* tensor;
+      smd::Action action;
+      size_t view;
+    };
+    std::vector<Wanted> wanted;
+    std::vector<smd::TensorView> views;
+    bool absolute = false;
+  };
+  Launch plan(int device, std::span<const Offered> tensors, bool remember);
+  // nullptr: the device has failed.
+  std::shared_ptr<smd::gpu::LateSurvey> start(const Launch& launch, int device, uintptr_t stream,
+                                              bool beside);
   // All of one device.
   bool survey_on(int device, uintptr_t stream, std::span<const Offered> tensors, bool remember);
   void save(const Offered& tensor, const smd::Action& action,
             std::shared_ptr<smd::gpu::LateSurvey> survey, size_t index);
-  // Of a tensor without gaps; nullptr: the device has failed.
-  std::shared_ptr<smd::gpu::LateCopy> start_copy(const Offered& tensor);
+  // All of one device; as copy().
+  size_t copy_on(int device, uintptr_t stream, std::span<const Offered> tensors);
+  // Tensors without gaps; nullptr: the device has failed.
+  std::shared_ptr<smd::gpu::LateCopy> start_copy(int device, uintptr_t stream,
+                                                 std::span<const Offered> tensors);
+  void save_copied(std::span<const Offered> tensors,
+                   const std::shared_ptr<smd::gpu::LateCopy>& late);
 
   static constexpr size_t kMostSeen = 32;
+  // Of the memory of a device: what a program can well do without.
+  static constexpr size_t kHeldShare = 128;
   // Longer lists are those of all parameters, which no module gives.
   static constexpr size_t kFew = 8;
 
@@ -133,7 +204,15 @@ class DeviceTensors final {
 
   std::deque<Held> held_;
   size_t held_bytes_ = 0;
-  bool may_hold_ = true;
+  std::optional<Beside> beside_;
+  bool is_full_of_activations_ = false;
+  bool is_queued_ = false;                             // release() is called when backward ends
+  bool may_hold_ = true;                               // gradients
+  std::map<std::string, bool, std::less<>> may_wait_;  // activations that were tried
+  std::deque<OnTrial> on_trial_;                       // oldest first
+  size_t on_trial_bytes_ = 0;
+  std::deque<Lent> lent_;  // oldest first
+  size_t lent_bytes_ = 0;
   std::array<Seen, kMostSeen> seen_;
   size_t next_seen_ = 0;
   int64_t launches_ = 0;

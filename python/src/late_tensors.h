@@ -71,20 +71,27 @@ class SurveyedTensor final : public LateOnce {
 // A tensor whose statistics need all its elements at once: the host finds them in a copy.
 class CopiedStatistics final : public LateOnce {
  public:
-  CopiedStatistics(std::shared_ptr<smd::gpu::LateCopy> copy, smd::DType dtype, smd::Shape shape,
-                   const smd::ReductionSet& reductions)
-      : copy_(std::move(copy)), dtype_(dtype), shape_(std::move(shape)), reductions_(reductions) {}
+  CopiedStatistics(std::shared_ptr<smd::gpu::LateCopy> copy, size_t index, smd::DType dtype,
+                   smd::Shape shape, const smd::ReductionSet& reductions, bool histogram)
+      : copy_(std::move(copy)),
+        index_(index),
+        dtype_(dtype),
+        shape_(std::move(shape)),
+        reductions_(reductions),
+        histogram_(histogram) {}
 
-  size_t size_bytes() const override { return sizeof *this + copy_->bytes().size(); }
+  size_t size_bytes() const override { return sizeof *this + copy_->bytes(index_).size(); }
 
  private:
   bool has_come() const override { return copy_->is_ready(); }
   smd::Status find(smd::LateResults& out) override;
 
   const std::shared_ptr<smd::gpu::LateCopy> copy_;
+  const size_t index_;
   const smd::DType dtype_;
   const smd::Shape shape_;
   const smd::ReductionSet reductions_;
+  const bool histogram_;
 };
 
 // The elements of a tensor.

@@ -19,6 +19,21 @@ size_t capacity_for(size_t size) {
   return (size + step - 1) / step * step;
 }
 
+// One after the other, each at a round place.
+std::vector<LateCopy::Place> places_of(std::span<const CopySource> sources) {
+  std::vector<LateCopy::Place> out;
+  size_t offset = 0;
+  for (const CopySource& source : sources) {
+    out.push_back({.offset = offset, .size = source.size});
+    offset += aligned(source.size);
+  }
+  return out;
+}
+
+size_t end_of(std::span<const LateCopy::Place> places) {
+  return places.empty() ? 0 : places.back().offset + places.back().size;
+}
+
 }  // namespace
 
 size_t usual_ring_bytes(size_t memory_bytes) {
@@ -93,8 +108,10 @@ size_t Copier::take_part(size_t size) {
   return end + size <= begin ? end : none;
 }
 
-Status Copier::copy_by_ring(size_t begin, Address from, size_t size, Stream stream,
+Status Copier::copy_by_ring(size_t begin, std::span<const CopySource> sources,
+                            std::span<const LateCopy::Place> places, Stream stream,
                             const HostBlock& to) {
+  const size_t size = end_of(places);
   Part part{.begin = begin, .end = begin + aligned(size)};
   if (events_.empty()) {
     SMD_TRY(part.done, new_event());
@@ -104,7 +121,11 @@ Status Copier::copy_by_ring(size_t begin, Address from, size_t size, Stream stre
   }
   const Address ring = ring_ + begin;
   const auto check = [&](DriverResult result) { return driver_.check(result, "copy a tensor"); };
-  SMD_RETURN_IF_ERROR(check(driver_.copy_on_device(ring, from, size, stream)));
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const auto& [from, bytes] = sources[i];
+    SMD_RETURN_IF_ERROR(
+        check(driver_.copy_on_device(ring + places[i].offset, from, bytes, stream)));
+  }
   // Both are recorded anew below, when the side stream waits for this record already.
   SMD_RETURN_IF_ERROR(check(driver_.record_event(part.done, stream)));
   SMD_RETURN_IF_ERROR(check(driver_.make_stream_wait(side_, part.done, 0)));
@@ -114,28 +135,35 @@ Status Copier::copy_by_ring(size_t begin, Address from, size_t size, Stream stre
   return check(driver_.record_event(to.done, side_));
 }
 
-Result<std::shared_ptr<LateCopy>> Copier::copy(Address from, size_t size, Stream stream) {
+Status Copier::copy_straight(std::span<const CopySource> sources,
+                             std::span<const LateCopy::Place> places, Stream stream,
+                             const HostBlock& to) {
+  const auto check = [&](DriverResult result) { return driver_.check(result, "copy a tensor"); };
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const auto& [from, bytes] = sources[i];
+    SMD_RETURN_IF_ERROR(
+        check(driver_.copy_to_host(to.memory + places[i].offset, from, bytes, stream)));
+  }
+  return check(driver_.record_event(to.done, stream));
+}
+
+Result<std::shared_ptr<LateCopy>> Copier::copy(std::span<const CopySource> sources, Stream stream) {
   const ContextScope scope(driver_, context_);
   SMD_RETURN_IF_ERROR(scope.status());
   int capturing = 0;
   if (driver_.is_capturing(stream, &capturing) != 0 || capturing != 0) {
     return Error{ErrorCode::unsupported, "A CUDA graph is being captured."};
   }
+  std::vector<LateCopy::Place> places = places_of(sources);
   std::unique_lock lock(mutex_);
   SMD_RETURN_IF_ERROR(start_ring());
-  SMD_TRY(const HostBlock block, take_block(size));
-  const size_t begin = take_part(aligned(size));
-  Status copied;
-  if (begin < options_.ring_bytes) {
-    copied = copy_by_ring(begin, from, size, stream, block);
-  } else {
-    copied = driver_.check(driver_.copy_to_host(block.memory, from, size, stream), "copy a tensor");
-    if (copied.ok()) {
-      copied = driver_.check(driver_.record_event(block.done, stream), "record an event");
-    }
-  }
+  SMD_TRY(const HostBlock block, take_block(end_of(places)));
+  const size_t begin = take_part(aligned(end_of(places)));
+  const Status copied = begin < options_.ring_bytes
+                            ? copy_by_ring(begin, sources, places, stream, block)
+                            : copy_straight(sources, places, stream, block);
   lock.unlock();
-  auto late = std::make_shared<LateCopy>(*this, block, size);
+  auto late = std::make_shared<LateCopy>(*this, block, std::move(places));
   if (!copied.ok()) return copied.error();
   return late;
 }

@@ -1,15 +1,16 @@
 #pragma once
 
-// Copies tensors of a device to page-locked memory of the host while the device goes on. A tensor
-// is first copied to a ring on the device, in the order of the stream that made it, and from there
-// on a stream of its own; one that finds no room in the ring goes straight to the host, which the
-// stream that made it waits for. Never destroyed. Thread-safe.
+// Copies tensors of a device to page-locked memory of the host while the device goes on. They are
+// first copied to a ring on the device, in the order of the stream that made them, and from there
+// together on a stream of its own; those that find no room in the ring go straight to the host,
+// which the stream that made them waits for. Never destroyed. Thread-safe.
 
 #include <cstddef>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "smd/base/bytes.h"
@@ -20,18 +21,32 @@ namespace smd::gpu {
 
 class Copier;
 
-// Page-locked memory, and the event after which it holds a tensor.
+// Page-locked memory, and the event after which it holds what was copied.
 struct HostBlock {
   std::byte* memory = nullptr;
   size_t capacity = 0;
   Event done = nullptr;
 };
 
-// A tensor on its way. Thread-safe.
+// Bytes of a device.
+struct CopySource {
+  Address from = 0;
+  size_t size = 0;
+};
+
+// Lists that are longer in bytes are better copied in parts: the first arrive earlier.
+inline constexpr size_t kCopiedTogether = size_t{128} << 20;
+
+// Tensors on their way. Thread-safe.
 class LateCopy final {
  public:
-  LateCopy(Copier& copier, const HostBlock& block, size_t size)
-      : copier_(copier), block_(block), size_(size) {}
+  // Where each of them lies in the block.
+  struct Place {
+    size_t offset = 0;
+    size_t size = 0;
+  };
+  LateCopy(Copier& copier, const HostBlock& block, std::vector<Place> places)
+      : copier_(copier), block_(block), places_(std::move(places)) {}
   ~LateCopy();
   LateCopy(const LateCopy&) = delete;
   LateCopy& operator=(const LateCopy&) = delete;
@@ -40,13 +55,15 @@ class LateCopy final {
   bool is_ready() const;
   // Error: the device has failed.
   Status wait() const;
-  // Valid after wait().
-  ByteSpan bytes() const { return {block_.memory, size_}; }
+  // Of one of the tensors, after wait().
+  ByteSpan bytes(size_t tensor) const {
+    return {block_.memory + places_[tensor].offset, places_[tensor].size};
+  }
 
  private:
   Copier& copier_;
   const HostBlock block_;
-  const size_t size_;
+  const std::vector<Place> places_;
 };
 
 struct CopierOptions {
@@ -62,9 +79,8 @@ class Copier final {
   Copier(const Driver& driver, Context context, const CopierOptions& options = {})
       : driver_(driver), context_(context), options_(options) {}
 
-  // Queues the copy of bytes of the device, which must stay as they are until the stream has come
-  // to it.
-  Result<std::shared_ptr<LateCopy>> copy(Address from, size_t size, Stream stream);
+  // Queues the copies of tensors, which must stay as they are until the stream has come to it.
+  Result<std::shared_ptr<LateCopy>> copy(std::span<const CopySource> sources, Stream stream);
 
  private:
   friend class LateCopy;
@@ -82,7 +98,10 @@ class Copier final {
   // The place of a new part, at most once per part; ring_bytes: there is no room.
   size_t take_part(size_t size);
   Status start_ring();
-  Status copy_by_ring(size_t begin, Address from, size_t size, Stream stream, const HostBlock& to);
+  Status copy_by_ring(size_t begin, std::span<const CopySource> sources,
+                      std::span<const LateCopy::Place> places, Stream stream, const HostBlock& to);
+  Status copy_straight(std::span<const CopySource> sources, std::span<const LateCopy::Place> places,
+                       Stream stream, const HostBlock& to);
   void give_back(const HostBlock& block);
 
   const Driver& driver_;

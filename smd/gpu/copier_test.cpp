@@ -108,7 +108,8 @@ class CopierTest : public testing::Test {
   // Copies a tensor of this value, which the program overwrites at once.
   std::shared_ptr<LateCopy> copy(size_t size, int value) {
     tensor_.assign(size, static_cast<unsigned char>(value));
-    auto late = copier_.copy(reinterpret_cast<Address>(tensor_.data()), size, nullptr);
+    const CopySource source{reinterpret_cast<Address>(tensor_.data()), size};
+    auto late = copier_.copy({&source, 1}, nullptr);
     EXPECT_TRUE(late.ok());
     // What goes straight to the host is in the order of the program's stream.
     went_straight_ = fake_.queued.back().stream == nullptr;
@@ -116,9 +117,9 @@ class CopierTest : public testing::Test {
     std::fill(tensor_.begin(), tensor_.end(), static_cast<unsigned char>(255));
     return std::move(*late);
   }
-  static bool holds(const LateCopy& late, size_t size, int value) {
-    if (!late.wait().ok() || late.bytes().size() != size) return false;
-    for (const std::byte byte : late.bytes()) {
+  static bool holds(const LateCopy& late, size_t size, int value, size_t tensor = 0) {
+    if (!late.wait().ok() || late.bytes(tensor).size() != size) return false;
+    for (const std::byte byte : late.bytes(tensor)) {
       if (byte != static_cast<std::byte>(value)) return false;
     }
     return true;
@@ -172,6 +173,25 @@ TEST_F(CopierTest, parts_of_the_ring_never_overlap) {
   EXPECT_LT(straight, 1900);
 }
 
+TEST_F(CopierTest, tensors_of_a_list_share_one_way_to_the_host) {
+  for (const size_t unit : {100, 1000}) {  // with the ring, and too large for it
+    std::vector<std::vector<unsigned char>> tensors;
+    std::vector<CopySource> sources;
+    for (unsigned char i = 1; i < 6; ++i) tensors.emplace_back(i * unit, i);
+    for (auto& tensor : tensors) {
+      sources.push_back({reinterpret_cast<Address>(tensor.data()), tensor.size()});
+    }
+    const auto late = copier_.copy(sources, nullptr);
+    ASSERT_TRUE(late.ok());
+    EXPECT_EQ(fake_.queued.size(), unit == 100 ? 1u : tensors.size());
+    if (unit == 1000) fake_.drain();  // in the order of the program's stream
+    for (auto& tensor : tensors) std::fill(tensor.begin(), tensor.end(), 255);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      EXPECT_TRUE(holds(**late, tensors[i].size(), static_cast<int>(i) + 1, i));
+    }
+  }
+}
+
 TEST_F(CopierTest, host_memory_is_used_again_when_it_is_given_back_and_filled) {
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(holds(*copy(1000, i), 1000, i));
   EXPECT_EQ(fake_.host_allocations, 1u);
@@ -191,7 +211,8 @@ TEST_F(CopierTest, a_device_without_memory_for_the_ring_copies_straight) {
 
 TEST_F(CopierTest, nothing_is_queued_while_a_graph_is_captured) {
   fake_.capturing = 1;
-  const auto late = copier_.copy(1, 1, nullptr);
+  const CopySource source{1, 1};
+  const auto late = copier_.copy({&source, 1}, nullptr);
   ASSERT_FALSE(late.ok());
   EXPECT_EQ(late.error().message, "A CUDA graph is being captured.");
   EXPECT_TRUE(fake_.queued.empty());

@@ -13,6 +13,7 @@ constexpr int kMinorAttribute = 76;
 constexpr int kLeastCapability = 70;
 constexpr unsigned kPortableMapped = 3;
 constexpr unsigned kBlockingUntimed = 3;
+constexpr unsigned kNonBlocking = 1;
 constexpr uint32_t kLeastSlot = 64;
 constexpr size_t kSlabBytes = size_t{4} << 20;
 constexpr size_t kSlotAlignment = 128;
@@ -72,7 +73,6 @@ Result<std::unique_ptr<Device>> Device::open(const DeviceOptions& options) {
 }
 
 Status Device::start(const DeviceOptions& options) {
-  size_t memory = 0;
   int device = 0;
   int major = 0;
   int minor = 0;
@@ -89,11 +89,11 @@ Status Device::start(const DeviceOptions& options) {
         fmt::format("The device has compute capability {}.{}; 7.0 is the least.", major, minor)};
   }
   SMD_RETURN_IF_ERROR(driver_.check(driver_.retain_context(&context_, device), "use the device"));
-  SMD_RETURN_IF_ERROR(
-      driver_.check(driver_.total_memory(&memory, device), "ask what memory the device has"));
+  SMD_RETURN_IF_ERROR(driver_.check(driver_.total_memory(&memory_bytes_, device),
+                                    "ask what memory the device has"));
   copier_ = std::make_unique<Copier>(
       driver_, context_,
-      CopierOptions{.ring_bytes = options.ring_bytes.value_or(usual_ring_bytes(memory))});
+      CopierOptions{.ring_bytes = options.ring_bytes.value_or(usual_ring_bytes(memory_bytes_))});
   return {};
 }
 
@@ -114,6 +114,17 @@ bool Device::is_capturing(Stream stream) const {
   const ContextScope scope(driver_, context_);
   int capturing = 0;
   return driver_.is_capturing(stream, &capturing) != 0 || capturing != 0;
+}
+
+Result<Stream> Device::own_stream() {
+  const ContextScope scope(driver_, context_);
+  SMD_RETURN_IF_ERROR(scope.status());
+  const std::lock_guard lock(mutex_);
+  if (own_stream_ == nullptr) {
+    SMD_RETURN_IF_ERROR(
+        driver_.check(driver_.create_stream(&own_stream_, kNonBlocking), "make a stream"));
+  }
+  return own_stream_;
 }
 
 Result<Device::Kernels> Device::kernels_for(DType dtype) {
@@ -247,6 +258,35 @@ Result<std::shared_ptr<LateSurvey>> Device::survey(std::span<const TensorView> t
   Timeline* const timeline = timeline_of(options.stream);
   const uint64_t number = timeline != nullptr ? timeline->add(slot.done) : 0;
   return std::make_shared<LateSurvey>(*this, slot, std::move(work), timeline, number);
+}
+
+Result<std::shared_ptr<LateSurvey>> Device::survey_beside(std::span<const TensorView> tensors,
+                                                          const SurveyOptions& options) {
+  SMD_TRY(const Stream own, own_stream());
+  const ContextScope scope(driver_, context_);
+  SMD_RETURN_IF_ERROR(scope.status());
+  if (is_capturing(options.stream)) {
+    return Error{ErrorCode::unsupported, "A CUDA graph is being captured."};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto check = [&](DriverResult result) {
+      return driver_.check(result, "wait for a stream");
+    };
+    if (fork_ == nullptr) {
+      SMD_RETURN_IF_ERROR(check(driver_.create_event(&fork_, kBlockingUntimed)));
+    }
+    SMD_RETURN_IF_ERROR(check(driver_.record_event(fork_, options.stream)));
+    SMD_RETURN_IF_ERROR(check(driver_.make_stream_wait(own, fork_, 0)));
+  }
+  return survey(tensors, {.stream = own, .absolute_deviations = options.absolute_deviations});
+}
+
+Status Device::wait_for(const LateSurvey& survey, Stream stream) {
+  if (survey.slot_.done == nullptr) return {};
+  const ContextScope scope(driver_, context_);
+  SMD_RETURN_IF_ERROR(scope.status());
+  return driver_.check(driver_.make_stream_wait(stream, survey.slot_.done, 0), "wait for a stream");
 }
 
 }  // namespace smd::gpu

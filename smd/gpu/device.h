@@ -56,6 +56,8 @@ class LateSurvey final {
   size_t size_bytes() const { return ranges_.size() * sizeof(PartialRange) + bytes_; }
 
  private:
+  friend class Device;
+
   Device& device_;
   const Slot slot_;
   const std::vector<PartialRange> ranges_;
@@ -91,8 +93,18 @@ class Device final {
   // being captured, or a failure of the device.
   Result<std::shared_ptr<LateSurvey>> survey(std::span<const TensorView> tensors,
                                              const SurveyOptions& options);
+  // The same beside what the stream does next: the tensors must stay as they are until the stream
+  // has passed wait_for().
+  Result<std::shared_ptr<LateSurvey>> survey_beside(std::span<const TensorView> tensors,
+                                                    const SurveyOptions& options);
+  // Has a stream wait until the tensors are read.
+  Status wait_for(const LateSurvey& survey, Stream stream);
+  size_t memory_bytes() const { return memory_bytes_; }
   // What copies whole tensors.
   Copier& copier() { return *copier_; }
+  // A stream that waits for no other, made at the first call: for those who make it wait for
+  // theirs.
+  Result<Stream> own_stream();
 
  private:
   friend class LateSurvey;
@@ -118,6 +130,7 @@ class Device final {
   const KernelCache cache_;
   Context context_ = nullptr;
   int capability_ = 0;
+  size_t memory_bytes_ = 0;
   std::unique_ptr<Copier> copier_;
 
   std::mutex mutex_;  // guards everything below
@@ -126,6 +139,8 @@ class Device final {
   // By capacity: those that the device is done with, and those that it may still write to.
   std::map<uint32_t, std::deque<Slot>> free_, leaving_;
   std::map<unsigned long long, Timeline> timelines_;  // by the id of the stream
+  Stream own_stream_ = nullptr;
+  Event fork_ = nullptr;  // where the own stream leaves another
   std::byte* slab_ = nullptr;
   size_t slab_left_ = 0;
 };

@@ -4,6 +4,7 @@
 
 #include "smd/hook/hook.h"
 #include "smd/hook/stored_name.h"
+#include "smd/summary/summary_files.h"
 #include "smd/types/tensor_name.h"
 
 namespace smd {
@@ -27,18 +28,33 @@ bool is_there(const std::shared_ptr<LateTensor>& tensor) {
 // What the writer thread waits for.
 class SavedLate final : public LateReductions {
  public:
-  SavedLate(std::shared_ptr<LateTensor> tensor, const ReductionSet& saved)
-      : tensor_(std::move(tensor)), saved_(saved) {}
+  // `shown_as`: the name of its histogram; empty: none.
+  SavedLate(std::shared_ptr<LateTensor> tensor, const ReductionSet& saved, std::string shown_as,
+            double wall_secs)
+      : tensor_(std::move(tensor)),
+        saved_(saved),
+        shown_as_(std::move(shown_as)),
+        wall_secs_(wall_secs) {}
 
   Result<std::span<const StoredReduction>> wait() override {
-    SMD_TRY(const LateResults* const results, tensor_->results());
-    stored_ = stored_of(*results, saved_);
+    SMD_TRY(results_, tensor_->results());
+    stored_ = stored_of(*results_, saved_);
     return std::span<const StoredReduction>(stored_);
+  }
+
+  std::optional<SavedHistogram> histogram() override {
+    if (shown_as_.empty() || results_->reductions.histogram.counts.empty()) return std::nullopt;
+    return SavedHistogram{.name = shown_as_,
+                          .wall_secs = wall_secs_,
+                          .histogram = view_of(results_->reductions.histogram)};
   }
 
  private:
   const std::shared_ptr<LateTensor> tensor_;
   const ReductionSet saved_;
+  const std::string shown_as_;
+  const double wall_secs_;
+  const LateResults* results_ = nullptr;
   std::vector<StoredReduction> stored_;
 };
 
@@ -54,7 +70,8 @@ Status Hook::save_late(std::string_view name, std::shared_ptr<LateTensor> tensor
     if (!unseen_watches_.empty()) seen_names_.emplace_back(name);
   }
   const bool watched = watching_ && plan_->is_watched(step().mode, name);
-  const ReductionSet saved = saving_ ? plan_->wanted(name).reductions : ReductionSet();
+  const Action action = saving_ ? plan_->wanted(name) : Action{};
+  const ReductionSet& saved = action.reductions;
   const ReductionSet recorded =
       recorder_ ? recorded_reductions(plan_->observed(name)) : ReductionSet();
   if (watched || recorder_ || bad_.is_looking()) {
@@ -66,13 +83,17 @@ Status Hook::save_late(std::string_view name, std::shared_ptr<LateTensor> tensor
                      .recorded = recorded,
                      .tensor = tensor});
   }
-  if (saved.empty() || !writer_) return {};
+  if ((saved.empty() && action.histogram_of.empty()) || !writer_) return {};
   tell_membership(name);
   open_step();
   ++counted_.tensors;
   counted_.bytes += static_cast<uint64_t>(saved.size()) * sizeof(Number::bits);
   const size_t held = tensor->size_bytes();
-  writer_->late_reductions(name, now, std::make_shared<SavedLate>(std::move(tensor), saved), held);
+  std::string shown_as;
+  if (!action.histogram_of.empty()) shown_as = fmt::format("{}/{}", action.histogram_of, name);
+  writer_->late_reductions(
+      name, now, std::make_shared<SavedLate>(std::move(tensor), saved, std::move(shown_as), now),
+      held);
   return {};
 }
 
@@ -85,8 +106,7 @@ Result<Hook::LateWish> Hook::late_wish(std::string_view name, Kind kind) {
   const bool shown = (action.metric || action.scalar) && writer_ && writer_->has_outputs();
   const bool watched = watching_ && plan_->is_watched(step().mode, name);
   const bool kept = recorder_ && recorder_->options().raw && !plan_->observed(name).empty();
-  return LateWish{.raw = action.raw,
-                  .now = shown || watched || kept || !action.histogram_of.empty()};
+  return LateWish{.raw = action.raw, .now = shown || watched || kept};
 }
 
 Status Hook::save_late_values(std::string_view name, const OwnedTensor& tensor,

@@ -1,9 +1,12 @@
 // Tensors whose statistics and elements are still on their way when their step is over.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <latch>
 #include <limits>
 #include <optional>
@@ -56,6 +59,8 @@ class Parcel final : public LateTensor, public LateMemory {
     return failed_ ? Status(Error{ErrorCode::unsupported, "The device is gone."}) : Status();
   }
 
+  void count(Histogram histogram) { results_.reductions.histogram = std::move(histogram); }
+
   std::vector<float> values;
 
  private:
@@ -63,6 +68,22 @@ class Parcel final : public LateTensor, public LateMemory {
   std::atomic<bool> taken_{false};
   std::atomic<bool> failed_{false};
   LateResults results_;
+};
+
+// Notes the histograms that it is told of.
+class ShownHistograms final : public Output {
+ public:
+  explicit ShownHistograms(std::vector<std::string>& lines) : lines_(lines) {}
+  Status scalar(const StepInfo&, const SavedScalar&) override { return {}; }
+  Status end_step() override { return {}; }
+  Status close() override { return {}; }
+  Status histogram(const StepInfo& step, const SavedHistogram& saved) override {
+    lines_.push_back(fmt::format("{} {} {}", step.step, saved.name, saved.histogram.counts[0]));
+    return {};
+  }
+
+ private:
+  std::vector<std::string>& lines_;
 };
 
 class HookLateTest : public testing::Test {
@@ -179,6 +200,30 @@ TEST_F(HookLateTest, a_nan_that_is_waited_for_starts_saving_with_the_next_step) 
   ASSERT_TRUE(hook->close().ok());
   EXPECT_THAT(RecordedRun(storage).steps(), ElementsAre(2));
   EXPECT_THAT(log->lines, Contains(HasSubstr("saving starts with the next step")));
+}
+
+TEST_F(HookLateTest, a_histogram_is_shown_when_it_comes) {
+  std::vector<std::string> shown;
+  HookOptions o = options();
+  const std::string board = testing::TempDir() + "/smd_late_" + std::to_string(getpid());
+  o.config.tensorboard_dir = board;
+  o.outputs.emplace_back([&](const OutputPlace&) -> Result<std::unique_ptr<Output>> {
+    return std::unique_ptr<Output>(std::make_unique<ShownHistograms>(shown));
+  });
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    ASSERT_FALSE(hook->late_wish("w", Kind::automatic)->now);
+    auto parcel = std::make_shared<Parcel>(static_cast<float>(i));
+    // Nothing but NaN has none.
+    if (i != 1) parcel->count({.limits = {-1, 1}, .counts = {static_cast<double>(4 + i)}});
+    ASSERT_TRUE(hook->save_late("w", parcel).ok());
+    parcel->arrive();
+  }
+  ASSERT_TRUE(hook->close().ok());
+  std::filesystem::remove_all(board);
+  EXPECT_THAT(shown, ElementsAre("0 all/w 4", "2 all/w 6"));
+  EXPECT_THAT(RecordedRun(storage).steps(), ElementsAre(0, 1, 2));
 }
 
 TEST_F(HookLateTest, elements_are_waited_for_by_the_writer) {

@@ -12,7 +12,8 @@
 namespace smd {
 
 struct LateResults {
-  ReductionResult reductions;  // of all reductions that Hook::wanted() named
+  // Of all that Hook::wanted() named; the histogram too, if one is to be shown.
+  ReductionResult reductions;
   NonFinite nonfinite;
 };
 

@@ -124,7 +124,10 @@ class Executor final {
   void run_late(Shared& shared, const LateData& late) {
     auto values = late.reductions->wait();
     if (values.ok()) {
-      run(shared, ReductionData{late.tensor, late.wall_secs, *values});
+      if (const auto histogram = late.reductions->histogram()) {
+        run(shared, HistogramData{*histogram});
+      }
+      if (!values->empty()) run(shared, ReductionData{late.tensor, late.wall_secs, *values});
     } else if (open_ && !broken_) {
       fail(shared, std::move(values.error()));
     }

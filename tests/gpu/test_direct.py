@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial, device
+from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial, device, survey
 from smdebug.pytorch.capture import Capture
 from torch import nn
 
@@ -145,9 +145,10 @@ def test_what_passes_through_is_read_once_and_what_changes_is_not(tmp_path, no_w
         before = counts.launches
         model(x)
     hook.close()
-    # Parameters; the linear layer with its input; what the ReLU has made, which is the output of
-    # the model as well. The identity gives what it takes.
-    assert counts.launches - before == 3
+    # Parameters; the input of the linear layer, which has waited; its output, which the ReLU will
+    # change; what the ReLU takes and has made, which has waited; the output of the model. The
+    # identity gives what it takes.
+    assert counts.launches - before == 5
     trial = create_trial(str(tmp_path))
     assert trial.tensor("1_output_0").reduction_value(1, "min") < 0
     assert trial.tensor("2_output_0").reduction_value(1, "min") == 0
@@ -275,3 +276,129 @@ def test_parts_of_sharded_models_are_read_where_they_are(tmp_path, no_waiting):
         for tensor, norm in norms.items():
             found = trial.tensor(tensor).reduction_value(step, "l2")
             np.testing.assert_allclose(found, norm, rtol=1e-5, err_msg=tensor)
+
+
+def shown(folder) -> list[bytes]:
+    """What TensorBoard is told, without the times."""
+    out = []
+    for path in sorted(folder.rglob("*tfevents*")):
+        data = path.read_bytes()
+        while data:
+            size = int.from_bytes(data[:8], "little")
+            record, data = data[12 : 12 + size], data[16 + size :]
+            out.append(record[9:])
+    return out
+
+
+def test_histograms_are_those_of_the_host_and_nobody_waits_for_them(tmp_path, no_waiting):
+    boards = {}
+    for place in ("cpu", "cuda"):
+        torch.manual_seed(0)
+        net = Branches().to(place)
+        hook = Hook(
+            str(tmp_path / place / "run"),
+            tensorboard_dir=str(tmp_path / place / "board"),
+            include_collections=["weights", "biases"],
+            save_config=SaveConfig(save_interval=1),
+            reduction_config=ReductionConfig(reductions=["max"]),
+        )
+        hook.register_module(net)
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            for _ in range(3):
+                net(torch.ones(4, 64, device=place))
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        hook.close()
+        boards[place] = shown(tmp_path / place / "board")
+    assert len(boards["cuda"]) > 3 * 4
+    assert boards["cuda"] == boards["cpu"]
+
+
+class Tower(nn.Module):
+    """Layers of which the first one's output is changed when somebody says so."""
+
+    def __init__(self, width: int = 64) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(12))
+        self.changes = False
+        self.factor = 1.0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if i == 0 and self.changes:
+                x.mul_(2)
+            if i == 5:
+                x = x * self.factor
+        return x
+
+
+@pytest.mark.parametrize("held_bytes", [100_000, 1 << 30], ids=["beside", "at_the_end"])
+def test_outputs_that_nobody_changes_share_a_launch(
+    tmp_path, no_waiting, caplog, monkeypatch, held_bytes
+):
+    monkeypatch.setattr(survey, "HELD_BYTES", held_bytes)
+    net = Tower().cuda()
+    hook = hook_for(tmp_path / "run")
+    hook.register_module(net)
+    direct = hook._capture.recorder.surveys.direct
+    launches, expected = [], []
+    for step in range(6):
+        before = direct.launches
+        net.changes = step >= 3
+        x = torch.randn(64, 64, device="cuda")
+        with torch.no_grad():
+            seen = [x]
+            for layer in net.layers:
+                seen.append(nn.functional.linear(seen[-1], layer.weight, layer.bias))
+                if net.changes and len(seen) == 2:
+                    seen[-1] = seen[-1] * 2
+            expected.append([float(value.abs().max()) for value in seen[1:]])
+        net(x).sum().backward()
+        launches.append(direct.launches - before)
+    hook.close()
+    assert launches[0] > 12  # one by one, to see whether they could wait
+    assert launches[1] == launches[2] < 12
+    trial = create_trial(str(tmp_path / "run"))
+    # The one that was changed for the first time is not saved, and never waits again.
+    changed = trial.tensor("layers.0_output_0")
+    assert changed.steps() == [0, 1, 2, 4, 5]
+    assert "'layers.0_output_0' cannot be saved: it was changed" in caplog.text
+    for i in range(12):
+        tensor = trial.tensor(f"layers.{i}_output_0")
+        assert tensor.steps() == (changed.steps() if i == 0 else list(range(6)))
+        for step in tensor.steps():
+            halves = 2 if i == 0 and step >= 3 else 1
+            found = halves * float(tensor.reduction_value(step, "max", abs=True))
+            assert found == pytest.approx(expected[step][i], rel=1e-4)
+
+
+def test_the_first_bad_output_is_named_although_outputs_wait(tmp_path, no_waiting, caplog):
+    net = Tower().cuda()
+    hook = hook_for(tmp_path / "run")
+    hook.register_module(net)
+    for step in range(4):
+        net.changes = step >= 2
+        net.factor = float("nan") if step == 3 else 1.0
+        net(torch.randn(8, 64, device="cuda")).sum().backward()
+    hook.close()
+    assert "First non-finite value of the training: 'layers.6_input_0'" in caplog.text
+
+
+def test_outputs_that_wait_do_not_change_the_training(tmp_path):
+    found = []
+    for recorded in (False, True):
+        torch.manual_seed(3)
+        net = Tower(256).cuda()
+        optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+        if recorded:
+            hook = hook_for(tmp_path / "run")
+            hook.register_module(net)
+        for _ in range(8):
+            optimizer.zero_grad()
+            net(torch.randn(128, 256, device="cuda")).square().mean().backward()
+            optimizer.step()
+        found.append([p.detach().cpu().numpy().tobytes() for p in net.parameters()])
+    hook.close()
+    assert found[0] == found[1]

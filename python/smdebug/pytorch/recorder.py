@@ -69,11 +69,12 @@ class Recorder(BaseRecorder):
             self._queue(device, kind, in_backward)
 
     def release_held(self) -> None:
-        """Reads the gradients that were held to be read together."""
+        """Reads the tensors that were held to be read together."""
         left, changed = self.surveys.release()
-        self._reduce(left)
+        for name, tensor in left:
+            self._queue_slowly(name, tensor, Kind.automatic)
         for name in changed:
-            self.drop(name, "it was changed while backward was running")
+            self.drop(name, "it was changed, or a CUDA graph captured, before it was read")
 
     def plain(self, name: str, tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
         """The tensor as one or two that can be read; none if that is impossible."""
@@ -138,20 +139,26 @@ class Recorder(BaseRecorder):
             wish = "values" if kind != Kind.automatic else _core.wish_for(self._core, name)
             if not wish:
                 continue
-            if wish == "values":
-                if self.surveys.can_read(tensor):
-                    copied.append((name, tensor))
-                else:
-                    self._device.copy(name, tensor, kind)
-            elif not self.surveys.can_read(tensor):
-                self._reduce([(name, tensor)])
-            elif not (in_backward and self.surveys.hold(name, tensor)):
+            if not self.surveys.can_read(tensor):
+                self._queue_slowly(name, tensor, kind)
+            elif in_backward and self.surveys.hold(name, tensor):
+                continue
+            elif wish == "values":
+                copied.append((name, tensor))
+            else:
                 surveyed.append((name, tensor))
         for name, tensor in self.surveys.copy(copied, kind) if copied else ():
             self._device.copy(name, tensor, kind)
         if surveyed:
             left = self.surveys.survey(surveyed)
             self._reduce(self.surveys.copy(left, Kind.automatic) if left else left)
+
+    def _queue_slowly(self, name: str, tensor: torch.Tensor, kind: Kind) -> None:
+        """By PyTorch's own operations."""
+        if kind != Kind.automatic or _core.wish_for(self._core, name) == "values":
+            self._device.copy(name, tensor, kind)
+        else:
+            self._reduce([(name, tensor)])
 
     def _reduce(self, pairs: Pairs) -> None:
         """Tensors that our kernels cannot reduce: PyTorch does it, or they are copied."""

@@ -1,7 +1,8 @@
 """Tensors on CUDA devices, by the core's own kernels and copies: which devices can, and what is left.
 
 The work goes to the stream that made the tensors, inside the callback; nobody waits for it but
-the thread that writes. Gradients are held for a moment, so that many of them share a launch.
+the thread that writes. Gradients, and what modules give, are held for a moment, so that many of them
+share a launch.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from smdebug.inert_core import InertCore
 from smdebug.logger import get_logger
 from smdebug.pytorch import tensors as torch_tensors
 
-# Gradients of this size together are read at the latest; fewer when backward ends.
-HELD_BYTES = 256 << 20
+# Tensors of this size together are read at the latest, or a small share of the device's memory;
+# fewer when backward ends.
+HELD_BYTES = 1 << 30
 
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from smdebug import _core
+from smdebug.device_arrays import DeviceArrays
 from smdebug.logger import get_logger
 from smdebug.tensorflow.keras.capture import Capture
 from smdebug.tensorflow.keras.engine import Engine
@@ -24,6 +25,7 @@ class Offers:
 
     def __init__(self, core: Any) -> None:
         self._core = core
+        self._arrays = DeviceArrays(core)
         self.selections = Selections(core)
         self._numbers: set[str] = set()  # saved at the step of this number
         self._numbers_step = -1
@@ -106,7 +108,7 @@ class Offers:
 
     def save(self, kind: Kind, named: Iterable[tuple[str, Any]]) -> None:
         """Saves tensors that the core can read; others are counted, and named once."""
-        pairs = list(named)
+        pairs = self._arrays.save(list(named), kind)
         if not pairs:
             return
         names = [name for name, _ in pairs]
