@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <thread>
 
 #include "smd/base/crc32c.h"
@@ -385,6 +388,32 @@ TEST_F(TrialTest, readers_and_a_refresher_do_not_disturb_each_other) {
   stop = true;
   for (auto& reader : readers) reader.join();
   EXPECT_EQ(trial->snapshot()->row_count(), 200u);
+}
+
+size_t open_descriptors() {
+  namespace fs = std::filesystem;
+  return static_cast<size_t>(
+      std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+TEST_F(TrialTest, many_trials_keep_no_more_files_open_than_a_few) {
+  const std::string folder = testing::TempDir() + "/smd_trial_files_" + std::to_string(getpid());
+  constexpr int kSteps = 40;
+  const size_t before = open_descriptors();
+  std::vector<std::unique_ptr<Trial>> trials;
+  for (int run = 0; run < 6; ++run) {
+    storage = storage::local_storage(folder + "/" + std::to_string(run));
+    collections(0);
+    for (Step s = 0; s < kSteps; ++s) step(s, {{"w", {static_cast<float>(s)}, {}}});
+    end();
+    trials.push_back(open());
+    for (Step s = 0; s < kSteps; ++s) ASSERT_TRUE(trials.back()->value("w", {.step = s}).ok());
+  }
+  // One for each trial to hear of news.
+  EXPECT_LE(open_descriptors(), before + 64 + trials.size());
+  trials.clear();
+  EXPECT_LE(open_descriptors(), before);
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
