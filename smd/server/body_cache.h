@@ -1,13 +1,16 @@
 #pragma once
 
 // Bodies of answers that were made lately, plain and compressed: of many who ask the same, one
-// makes it and the others wait for it. Bounded by bytes. Thread-safe.
+// makes it and the others wait for it. Of each question the last version is kept. Bounded by bytes.
+// Thread-safe.
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "smd/base/result.h"
@@ -23,12 +26,24 @@ class BodyCache final {
  public:
   explicit BodyCache(uint64_t most_bytes = uint64_t{64} << 20) : most_bytes_(most_bytes) {}
 
-  // The body that was made for this key, or what `make` makes now. Errors are not kept.
-  Result<std::shared_ptr<const Body>> get(const std::string& key,
+  struct Key {
+    std::string run;  // its id; empty: of none, or of several
+    std::string question;
+
+    auto operator<=>(const Key&) const = default;
+  };
+  // The body that was made for this version of the answer, or what `make` makes now. Errors are not
+  // kept.
+  Result<std::shared_ptr<const Body>> get(const Key& key, const std::string& version,
                                           const std::function<Result<Body>()>& make);
+  // Forgets the bodies of runs that are not there any more.
+  void keep(const std::set<std::string>& ids);
+  // Of all that are kept.
+  uint64_t bytes() const;
 
  private:
   struct Entry {
+    const std::string version;
     std::mutex making;
     std::shared_ptr<const Body> body;  // guarded by `making`
     // --- guarded by the mutex of the cache
@@ -37,10 +52,10 @@ class BodyCache final {
   };
 
   const uint64_t most_bytes_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
-  uint64_t clock_ = 0;                                     // guarded by mutex_
-  uint64_t bytes_ = 0;                                     // guarded by mutex_
+  mutable std::mutex mutex_;
+  std::map<Key, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
+  uint64_t clock_ = 0;                             // guarded by mutex_
+  uint64_t bytes_ = 0;                             // guarded by mutex_
 };
 
 }  // namespace smd::server

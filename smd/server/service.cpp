@@ -250,9 +250,9 @@ HttpResponse Service::answer_route(const HttpRequest& request, std::string_view 
   }
   auto answer = route.answer({.site = site_, .run = match->run, .query = query});
   if (!answer.ok()) return problem(answer.error());
-  const std::string key =
-      fmt::format("{}?{}#{}", path, query.canonical(route.parameters), answer->version);
-  const std::string tag = fmt::format("W/\"{:016x}\"", hash_of(site_.instance() + key));
+  const std::string asked = fmt::format("{}?{}", path, query.canonical(route.parameters));
+  const std::string tag = fmt::format(
+      "W/\"{:016x}\"", hash_of(fmt::format("{}{}#{}", site_.instance(), asked, answer->version)));
   HttpResponse out{.content_type = std::string(answer->content_type)};
   out.headers = {{"ETag", tag}, {"Vary", "Accept-Encoding"}};
   if (is_known_tag(request.header("If-None-Match"), tag)) {
@@ -278,7 +278,7 @@ HttpResponse Service::answer_route(const HttpRequest& request, std::string_view 
     return out;
   };
   if (answer->is_kept) {
-    const auto body = bodies_.get(key, make);
+    const auto body = site_.bodies().get({match->run, asked}, answer->version, make);
     return body.ok() ? finish(**body) : problem(body.error());
   }
   const auto body = make();

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "smd/server/body_cache.h"
 #include "smd/server/http.h"
 #include "smd/server/preparation.h"
 #include "smd/server/query.h"
@@ -40,7 +39,6 @@ class Service final {
 
   const Site& site_;
   const ServiceOptions options_;
-  mutable BodyCache bodies_;
   mutable Preparation preparation_;  // last, as its thread uses the others
 };
 

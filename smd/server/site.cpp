@@ -55,7 +55,8 @@ struct Site::Case {
 Site::Site(SiteOptions options)
     : options_(std::move(options)),
       instance_(random_text()),
-      statistics_(std::make_unique<StatisticCache>()) {}
+      statistics_(std::make_unique<StatisticCache>()),
+      bodies_(std::make_unique<BodyCache>()) {}
 
 Result<std::unique_ptr<Site>> Site::open(SiteOptions options) {
   std::unique_ptr<Site> site(new Site(std::move(options)));
@@ -138,6 +139,7 @@ void Site::changed(const std::string& id) {
     std::set<std::string> ids;
     for (const auto& run : runs_->runs()) ids.insert(run->id());
     statistics_->keep(ids);
+    bodies_->keep(ids);
   }
   if (!tell_) return;
   if (id.empty()) {

@@ -17,6 +17,7 @@
 #include "smd/base/clock.h"
 #include "smd/base/json.h"
 #include "smd/base/result.h"
+#include "smd/server/body_cache.h"
 #include "smd/server/comparisons.h"
 #include "smd/server/run_list.h"
 #include "smd/server/statistic_cache.h"
@@ -58,6 +59,7 @@ class Site final {
   Result<std::shared_ptr<ServedRun>> run(std::string_view id) const;
   Comparisons& comparisons() const { return *comparisons_; }
   StatisticCache& statistics() const { return *statistics_; }
+  BodyCache& bodies() const { return *bodies_; }
 
   // Somebody opens the page: the rules rest a moment, so that its first answers come at once.
   // However often this is called, they get most of the time.
@@ -84,6 +86,7 @@ class Site final {
   std::unique_ptr<RunList> runs_;
   std::unique_ptr<Comparisons> comparisons_;
   std::unique_ptr<StatisticCache> statistics_;
+  std::unique_ptr<BodyCache> bodies_;
 
   // --- of the thread that judges
   struct Case;

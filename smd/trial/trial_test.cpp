@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <barrier>
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "smd/base/crc32c.h"
@@ -385,6 +390,69 @@ TEST_F(TrialTest, readers_and_a_refresher_do_not_disturb_each_other) {
   stop = true;
   for (auto& reader : readers) reader.join();
   EXPECT_EQ(trial->snapshot()->row_count(), 200u);
+}
+
+size_t open_descriptors() {
+  namespace fs = std::filesystem;
+  return static_cast<size_t>(
+      std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()));
+}
+
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t total = 0;
+  int64_t resident = 0;
+  file >> total >> resident;
+  return resident * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST_F(TrialTest, many_trials_keep_no_more_files_open_than_a_few) {
+  const std::string folder = testing::TempDir() + "/smd_trial_files_" + std::to_string(getpid());
+  constexpr int kSteps = 40;
+  const size_t before = open_descriptors();
+  std::vector<std::unique_ptr<Trial>> trials;
+  for (int run = 0; run < 6; ++run) {
+    storage = storage::local_storage(folder + "/" + std::to_string(run));
+    collections(0);
+    for (Step s = 0; s < kSteps; ++s) step(s, {{"w", {static_cast<float>(s)}, {}}});
+    end();
+    trials.push_back(open());
+    for (Step s = 0; s < kSteps; ++s) ASSERT_TRUE(trials.back()->value("w", {.step = s}).ok());
+  }
+  // One for each trial to hear of news.
+  EXPECT_LE(open_descriptors(), before + 64 + trials.size());
+  trials.clear();
+  EXPECT_LE(open_descriptors(), before);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(TrialTest, what_is_kept_of_steps_takes_memory_once_however_many_threads_read) {
+  // One run alone fills the budget of the process, and each thread in turn begins anew.
+  constexpr int kSteps = 1200;
+  constexpr int kThreads = 4;
+  const std::vector<float> filler(15'000, 1.0f);
+  collections(0);
+  for (Step s = 0; s < kSteps; ++s) step(s, {{"w", {1}, {}}, {"x", filler, {}}});
+  end();
+  const auto trial = open();
+  const int64_t before = resident_bytes();
+  std::vector<std::vector<TensorValue>> held(kThreads);  // lies between what is kept, and stays
+  std::barrier turns(kThreads);
+  std::vector<std::thread> readers;
+  for (int reader = 0; reader < kThreads; ++reader) {
+    readers.emplace_back([&, reader] {
+      for (int turn = 0; turn < kThreads; ++turn) {
+        for (Step s = 0; turn == reader && s < 2 * kSteps; ++s) {
+          auto value = trial->value("w", {.step = s % kSteps});
+          ASSERT_TRUE(value.ok()) << value.error().message;
+          held[static_cast<size_t>(reader)].push_back(std::move(*value));
+        }
+        turns.arrive_and_wait();
+      }
+    });
+  }
+  for (auto& reader : readers) reader.join();
+  EXPECT_LT(resident_bytes() - before, int64_t{100} << 20);
 }
 
 }  // namespace

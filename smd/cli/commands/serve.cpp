@@ -8,6 +8,7 @@
 #include <ostream>
 #include <random>
 
+#include "smd/base/heap.h"
 #include "smd/cli/command.h"
 #include "smd/cli/interruption.h"
 #include "smd/cli/json_output.h"
@@ -96,12 +97,17 @@ class Serve final : public Invocation {
     if (open_ && !open_browser(address)) {
       context.terminal.say("There is no program that opens pages.");
     }
-    while (!interruption.has_come()) ::poll(nullptr, 0, kLookMillis);
+    for (int look = 1; !interruption.has_come(); ++look) {
+      ::poll(nullptr, 0, kLookMillis);
+      if (look % kLooksPerTrim == 0) trim_heap();
+    }
     return ExitCode::well;
   }
 
  private:
   static constexpr int kLookMillis = 500;
+  // Each worker, run and judge has an arena, and answers about long runs take some MiB to make.
+  static constexpr int kLooksPerTrim = 20;
 
   Result<std::unique_ptr<server::Server>> start(const Context& context) const {
     server::ServerOptions options{.locations = locations_,

@@ -1,7 +1,5 @@
 #include "smd/trial/internal/block_budget.h"
 
-#include <algorithm>
-
 namespace smd::internal {
 
 BlockBudget& BlockBudget::of_process() {
@@ -10,31 +8,25 @@ BlockBudget& BlockBudget::of_process() {
   return budget;
 }
 
-void BlockBudget::add(Holder& holder, uint64_t bytes) {
+void BlockBudget::add(Holder& holder, uint64_t number, uint64_t bytes) {
   const std::lock_guard lock(mutex_);
-  const auto own = std::ranges::find(shares_, &holder, &Share::holder);
-  if (own == shares_.end()) {
-    shares_.push_front({.holder = &holder});
-  } else {
-    shares_.splice(shares_.begin(), shares_, own);
-  }
-  while (bytes_ + bytes > most_bytes_ && bytes_ > 0) {
-    Share& last = shares_.back();
-    if (last.bytes > 0) last.holder->drop();
-    bytes_ -= last.bytes;
-    last.bytes = 0;
-    if (last.holder != &holder) shares_.pop_back();
-  }
-  shares_.front().bytes += bytes;
+  shares_.push_back({&holder, number, bytes});
   bytes_ += bytes;
+  while (bytes_ > most_bytes_) {
+    const Share& oldest = shares_.front();
+    oldest.holder->drop(oldest.number);
+    bytes_ -= oldest.bytes;
+    shares_.pop_front();
+  }
 }
 
 void BlockBudget::remove(const Holder& holder) {
   const std::lock_guard lock(mutex_);
-  const auto own = std::ranges::find(shares_, &holder, &Share::holder);
-  if (own == shares_.end()) return;
-  bytes_ -= own->bytes;
-  shares_.erase(own);
+  std::erase_if(shares_, [&](const Share& share) {
+    const bool is_own = share.holder == &holder;
+    if (is_own) bytes_ -= share.bytes;
+    return is_own;
+  });
 }
 
 uint64_t BlockBudget::bytes() const {

@@ -46,23 +46,23 @@ RecordReader::Extent RecordReader::extent_of(const Snapshot& snapshot, const Loc
 }
 
 Result<RecordReader::Block> RecordReader::read_extent(OpenFile& file, uint64_t base,
-                                                      const Extent& extent) {
+                                                      const Extent& extent,
+                                                      KeptBlocks::Room* room) {
   const uint64_t length = extent.end - extent.begin;
   const uint64_t begin = base + extent.begin;
   if (!storage_->is_remote() || length > kTrustedBytes) {
     SMD_TRY(const uint64_t size, file.file->size());
     if (begin + length > size) return outside(begin, length, size, file.path);
   }
-  auto bytes = std::make_shared<Bytes>();
-  try {
-    bytes->resize(length);
-  } catch (const std::exception&) {  // there is no other way to be told
+  if (room != nullptr) *room = kept_.allocate(length);
+  const auto memory = room != nullptr ? room->memory : allocate_aligned(length, 0, 0);
+  if (!memory) {
     return Error{ErrorCode::io, fmt::format("There is no memory for {} bytes at offset {}: {}",
                                             length, begin, file.path)};
   }
-  SMD_TRY(const size_t got, file.file->read_at(begin, *bytes));
+  SMD_TRY(const size_t got, file.file->read_at(begin, {memory.get(), length}));
   if (got < length) return outside(begin, length, begin + got, file.path);
-  return Block{extent.begin, std::move(bytes)};
+  return Block{extent.begin, length, memory};
 }
 
 // Stretches of small records that lie close together, in the order of the file.
@@ -85,55 +85,47 @@ std::vector<RecordReader::Extent> RecordReader::stretches_of(const Layout& layou
   return out;
 }
 
-void RecordReader::drop() {
+std::shared_ptr<const std::vector<RecordReader::Extent>> RecordReader::stretches_of(
+    const Snapshot& snapshot, uint32_t part) {
   const std::lock_guard lock(mutex_);
-  blocks_.clear();
+  auto& known = stretches_[snapshot.part(part).layout];
+  if (!known) {
+    known = std::make_shared<const std::vector<Extent>>(
+        stretches_of(snapshot.layout_of(snapshot.part(part))));
+  }
+  return known;
 }
 
-std::shared_ptr<RecordReader::PartBlocks> RecordReader::blocks_of(const Snapshot& snapshot,
-                                                                  uint32_t part) {
-  std::lock_guard lock(mutex_);
-  std::shared_ptr<PartBlocks>& blocks = blocks_[part];
-  if (!blocks) {
-    blocks = std::make_shared<PartBlocks>();
-    const uint32_t layout = snapshot.part(part).layout;
-    const auto [known, is_new] = stretches_.try_emplace(layout);
-    if (is_new) {
-      known->second = std::make_shared<const std::vector<Extent>>(
-          stretches_of(snapshot.layout_of(snapshot.part(part))));
-    }
-    blocks->stretches = known->second;
-    blocks->blocks.resize(blocks->stretches->size());
-  }
-  return blocks;
+bool RecordReader::is_second_visit(uint32_t part) {
+  const std::lock_guard lock(mutex_);
+  if (part >= visited_.size()) visited_.resize(part + 1);
+  const bool is_second = visited_[part];
+  visited_[part] = true;
+  return is_second;
 }
 
 Result<RecordReader::Block> RecordReader::read_block(const Snapshot& snapshot, uint32_t part,
                                                      const Extent& wanted) {
   // Whoever comes back to a part will come again: its small records are read together then, from
   // remote storages at once. Nothing else costs less than a look at memory.
-  const auto blocks = blocks_of(snapshot, part);
-  const auto after = std::ranges::upper_bound(*blocks->stretches, wanted.begin, {}, &Extent::begin);
-  const auto stretch = static_cast<size_t>(after - blocks->stretches->begin()) - 1;
-  const bool inside =
-      after != blocks->stretches->begin() && wanted.end <= (*blocks->stretches)[stretch].end;
+  const auto stretches = stretches_of(snapshot, part);
+  const auto after = std::ranges::upper_bound(*stretches, wanted.begin, {}, &Extent::begin);
+  const auto stretch = static_cast<size_t>(after - stretches->begin()) - 1;
+  const bool inside = after != stretches->begin() && wanted.end <= (*stretches)[stretch].end;
+  const uint64_t key = uint64_t{part} << 32 | stretch;
   bool together = false;
   if (inside) {
-    std::lock_guard lock(mutex_);
-    if (blocks->blocks[stretch].bytes) return blocks->blocks[stretch];
-    together = storage_->is_remote() || blocks->visits++ > 0;
+    const Extent& all = (*stretches)[stretch];
+    if (auto bytes = kept_.find(key)) return Block{all.begin, all.end - all.begin, bytes};
+    together = storage_->is_remote() || is_second_visit(part);
   }
   SMD_TRY(OpenFile file, files_.take(snapshot, part));
-  SMD_TRY(Block block, read_extent(file, snapshot.part(part).base,
-                                   together ? (*blocks->stretches)[stretch] : wanted));
+  KeptBlocks::Room room;
+  SMD_TRY(Block block,
+          read_extent(file, snapshot.part(part).base, together ? (*stretches)[stretch] : wanted,
+                      together ? &room : nullptr));
   files_.give_back(std::move(file));
-  if (together) {
-    BlockBudget::of_process().add(*this, block.bytes->size());
-    // What was kept before may just have been dropped.
-    const auto kept = blocks_of(snapshot, part);
-    std::lock_guard lock(mutex_);
-    kept->blocks[stretch] = block;
-  }
+  if (together) kept_.keep(key, room);
   return block;
 }
 

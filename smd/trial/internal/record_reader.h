@@ -13,18 +13,17 @@
 
 #include "smd/base/result.h"
 #include "smd/storage/storage.h"
-#include "smd/trial/internal/block_budget.h"
+#include "smd/trial/internal/kept_blocks.h"
 #include "smd/trial/internal/open_files.h"
 #include "smd/trial/snapshot.h"
 #include "smd/trial/tensor_value.h"
 
 namespace smd::internal {
 
-class RecordReader final : private BlockBudget::Holder {
+class RecordReader final {
  public:
   explicit RecordReader(std::shared_ptr<storage::Storage> storage)
       : storage_(std::move(storage)), files_(*storage_) {}
-  ~RecordReader() override { BlockBudget::of_process().remove(*this); }
 
   Result<TensorValue> read(const Snapshot& snapshot, const Location& at);
   Result<TensorDescription> describe(const Snapshot& snapshot, const Location& at);
@@ -41,23 +40,17 @@ class RecordReader final : private BlockBudget::Holder {
   };
   struct Block {
     uint64_t begin = 0;
-    std::shared_ptr<const Bytes> bytes;
+    uint64_t size_bytes = 0;
+    std::shared_ptr<const std::byte> bytes;
 
     ByteSpan at(const Extent& extent) const {
-      return ByteSpan(*bytes).subspan(extent.begin - begin, extent.end - extent.begin);
+      return ByteSpan(bytes.get(), size_bytes)
+          .subspan(extent.begin - begin, extent.end - extent.begin);
     }
     ByteSpan at(const Layout::Entry& entry) const {
-      return ByteSpan(*bytes).subspan(entry.offset - begin, entry.length);
+      return at(Extent{entry.offset, entry.offset + entry.length});
     }
   };
-  // What is kept of the small records of a part.
-  struct PartBlocks {
-    std::shared_ptr<const std::vector<Extent>> stretches;
-    std::vector<Block> blocks;  // one per stretch, empty until it was read
-    uint32_t visits = 0;
-  };
-
-  void drop() override;
 
   // Calls visitor(position in `at`, tensor), which returns a Status, for each record, in the order
   // of files.
@@ -72,15 +65,21 @@ class RecordReader final : private BlockBudget::Holder {
   Result<TensorValue> read_large(const Snapshot& snapshot, const Location& at, OpenFile& file);
   // Bytes that hold the extent, from the file or from what is kept.
   Result<Block> read_block(const Snapshot& snapshot, uint32_t part, const Extent& wanted);
-  Result<Block> read_extent(OpenFile& file, uint64_t base, const Extent& extent);
-  std::shared_ptr<PartBlocks> blocks_of(const Snapshot& snapshot, uint32_t part);
+  // `room` becomes the one where it can be kept; nullptr: it is not to be.
+  Result<Block> read_extent(OpenFile& file, uint64_t base, const Extent& extent,
+                            KeptBlocks::Room* room);
+  // Small records of a part that lie close together.
+  std::shared_ptr<const std::vector<Extent>> stretches_of(const Snapshot& snapshot, uint32_t part);
   static std::vector<Extent> stretches_of(const Layout& layout);
+  // False at the first call.
+  bool is_second_visit(uint32_t part);
 
   const std::shared_ptr<storage::Storage> storage_;
   OpenFiles files_;
+  KeptBlocks kept_;  // by part and number of the stretch
   std::mutex mutex_;
   // Guarded by mutex_.
-  std::unordered_map<uint32_t, std::shared_ptr<PartBlocks>> blocks_;                    // by part
+  std::vector<bool> visited_;                                                           // by part
   std::unordered_map<uint32_t, std::shared_ptr<const std::vector<Extent>>> stretches_;  // by layout
 };
 
