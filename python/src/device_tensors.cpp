@@ -132,16 +132,6 @@ void DeviceTensors::give_up(int device, const smd::Error& error) {
   if (gave_up_.is_valid()) gave_up_(device, to_text(error.message));
 }
 
-std::optional<int64_t> DeviceTensors::version_of(nb::handle tensor) {
-  static PyObject* const name = PyUnicode_InternFromString("_version");
-  const nb::object version = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
-  if (!version.is_valid()) {
-    PyErr_Clear();
-    return std::nullopt;
-  }
-  return nb::cast<int64_t>(version);
-}
-
 // ---- what is wanted
 
 DeviceTensors::Wish DeviceTensors::wish(std::string_view name, const smd::TensorView& view,
@@ -163,29 +153,6 @@ DeviceTensors::Wish DeviceTensors::wish(std::string_view name, const smd::Tensor
 
 // ---- statistics
 
-const DeviceTensors::Seen* DeviceTensors::find_seen(const Offered& tensor,
-                                                    const smd::Action& action) const {
-  for (const Seen& seen : seen_) {
-    if (seen.tensor != tensor.tensor.ptr() || !seen.reference.is_valid()) continue;
-    if (PyWeakref_GetObject(seen.reference.ptr()) != tensor.tensor.ptr()) continue;
-    if (version_of(tensor.tensor) != seen.version) continue;
-    if (gpu::needs_absolute_deviations(action.reductions) && !seen.absolute_deviations) continue;
-    return &seen;
-  }
-  return nullptr;
-}
-
-void DeviceTensors::note_seen(const Offered& tensor, Seen seen) {
-  const auto version = version_of(tensor.tensor);
-  seen.reference = nb::steal(PyWeakref_NewRef(tensor.tensor.ptr(), nullptr));
-  if (!seen.reference.is_valid()) PyErr_Clear();
-  if (!version || !seen.reference.is_valid()) return;
-  seen.tensor = tensor.tensor.ptr();
-  seen.version = *version;
-  seen_[next_seen_] = std::move(seen);
-  next_seen_ = (next_seen_ + 1) % kMostSeen;
-}
-
 void DeviceTensors::save(const Offered& tensor, const smd::Action& action,
                          std::shared_ptr<gpu::LateSurvey> survey, size_t index) {
   if (action.shape) check(hook_->save_shape(tensor.name, tensor.view->shape));
@@ -206,11 +173,13 @@ bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offe
   for (const Offered& tensor : tensors) {
     if (tensor.device != device || !hook_->wants(tensor.name)) continue;
     smd::Action action = hook_->wanted(tensor.name);
-    if (const Seen* seen = remember ? find_seen(tensor, action) : nullptr) {
+    const bool deviations = gpu::needs_absolute_deviations(action.reductions);
+    const auto fits = [&](const Surveyed& seen) { return seen.absolute_deviations || !deviations; };
+    if (const Surveyed* seen = remember ? seen_.find(tensor.tensor, *tensor.view, fits) : nullptr) {
       save(tensor, action, seen->survey, seen->index);
       continue;
     }
-    absolute = absolute || gpu::needs_absolute_deviations(action.reductions);
+    absolute = absolute || deviations;
     views.push_back(*tensor.view);
     wanted.push_back({&tensor, std::move(action)});
   }
@@ -236,9 +205,7 @@ bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offe
   for (size_t i = 0; i < wanted.size(); ++i) {
     const Offered& tensor = *wanted[i].tensor;
     save(tensor, wanted[i].action, *survey, i);
-    if (remember) {
-      note_seen(tensor, {.survey = *survey, .index = i, .absolute_deviations = absolute});
-    }
+    if (remember) seen_.note(tensor.tensor, *tensor.view, {*survey, i, absolute});
   }
   return true;
 }

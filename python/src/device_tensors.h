@@ -7,7 +7,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <array>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "python/src/exchange_api.h"
+#include "python/src/seen_tensors.h"
 #include "smd/gpu/device.h"
 #include "smd/hook/hook.h"
 
@@ -71,7 +71,7 @@ class DeviceTensors final {
   std::pair<nb::list, nb::list> release();
   bool has_held() const { return !held_.empty(); }
   // The step has ended: its tensors are not met again.
-  void forget() { seen_ = {}; }
+  void forget() { seen_.clear(); }
   // Launches so far.
   int64_t launches() const { return launches_; }
 
@@ -93,11 +93,8 @@ class DeviceTensors final {
       return {.data = data, .dtype = dtype, .shape = shape, .strides_bytes = strides_bytes};
     }
   };
-  // A tensor of this step whose statistics were asked for.
-  struct Seen {
-    PyObject* tensor = nullptr;  // only compared
-    nb::object reference;        // weak
-    int64_t version = 0;
+  // Where the statistics of a tensor of this step will be.
+  struct Surveyed {
     std::shared_ptr<smd::gpu::LateSurvey> survey;
     size_t index = 0;
     bool absolute_deviations = false;
@@ -107,10 +104,6 @@ class DeviceTensors final {
   uintptr_t stream_of(int device) const;
   bool is_usable(int device) const;
   void give_up(int device, const smd::Error& error);
-  // None: the tensor does not count its changes.
-  static std::optional<int64_t> version_of(nb::handle tensor);
-  const Seen* find_seen(const Offered& tensor, const smd::Action& action) const;
-  void note_seen(const Offered& tensor, Seen seen);
   // All of one device.
   bool survey_on(int device, uintptr_t stream, std::span<const Offered> tensors, bool remember);
   void save(const Offered& tensor, const smd::Action& action,
@@ -118,7 +111,6 @@ class DeviceTensors final {
   // Of a tensor without gaps; nullptr: the device has failed.
   std::shared_ptr<smd::gpu::LateCopy> start_copy(const Offered& tensor);
 
-  static constexpr size_t kMostSeen = 32;
   // Longer lists are those of all parameters, which no module gives.
   static constexpr size_t kFew = 8;
 
@@ -134,8 +126,7 @@ class DeviceTensors final {
   std::deque<Held> held_;
   size_t held_bytes_ = 0;
   bool may_hold_ = true;
-  std::array<Seen, kMostSeen> seen_;
-  size_t next_seen_ = 0;
+  SeenTensors<Surveyed> seen_;
   int64_t launches_ = 0;
 };
 

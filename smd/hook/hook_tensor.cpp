@@ -10,6 +10,21 @@
 
 namespace smd {
 
+// While it lives, a tensor is at hand.
+class Hook::AtHand final {
+ public:
+  AtHand(Hook& hook, uint64_t content) : hook_(hook) { hook_.content_ = content; }
+  ~AtHand() {
+    hook_.content_ = 0;
+    hook_.reduced_already_ = false;
+  }
+  AtHand(const AtHand&) = delete;
+  AtHand& operator=(const AtHand&) = delete;
+
+ private:
+  Hook& hook_;
+};
+
 Status Hook::save(std::string_view name, const TensorView& tensor, Kind kind) {
   return offer(name, tensor, nullptr, kind);
 }
@@ -35,12 +50,11 @@ Status Hook::offer_wanted(std::string_view name, const TensorView& tensor, const
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(check(tensor));
   const CostMeter::CallScope cost(meter_, tensor.size_bytes());
+  const AtHand at_hand(*this, 0);
   join_kind(name, kind);
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
   if (observes_) SMD_RETURN_IF_ERROR(observe(name, tensor));
-  Status recorded = saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
-  reduced_already_ = false;
-  return recorded;
+  return saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
 }
 
 uint64_t Hook::plan_key() {
@@ -63,7 +77,7 @@ void Hook::look_up(Ticket& ticket) {
   ticket.key_ = key;
 }
 
-Status Hook::save(Ticket& ticket, const TensorView& tensor) {
+Status Hook::save(Ticket& ticket, const TensorView& tensor, uint64_t content) {
   const std::string_view name = ticket.name();
   SMD_RETURN_IF_ERROR(check_usable());
   if (!takes(name)) return {};
@@ -71,6 +85,7 @@ Status Hook::save(Ticket& ticket, const TensorView& tensor) {
   ticket.is_checked_ = true;
   SMD_RETURN_IF_ERROR(check(tensor));
   const CostMeter::CallScope cost(meter_, tensor.size_bytes());
+  const AtHand at_hand(*this, content);
   if (ticket.kind() != Kind::automatic && ticket.joined_key_ != plan_key()) {
     join_kind(name, ticket.kind());
     ticket.joined_key_ = plan_key();
@@ -81,10 +96,7 @@ Status Hook::save(Ticket& ticket, const TensorView& tensor) {
     SMD_RETURN_IF_ERROR(observe(name, tensor, ticket.observed_, saving_ ? ticket.wanted_ : Action{},
                                 ticket.number_));
   }
-  Status recorded =
-      saving_ ? record(name, tensor, nullptr, ticket.wanted_, ticket.number_) : Status();
-  reduced_already_ = false;
-  return recorded;
+  return saving_ ? record(name, tensor, nullptr, ticket.wanted_, ticket.number_) : Status();
 }
 
 void Hook::warn_of_early(std::string_view name) {
@@ -179,7 +191,7 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor, c
   const bool histogram = !action.histogram_of.empty() && tensor.dtype != DType::boolean;
   if (!reduced_already_) {
     const ReductionRequest request{.reductions = reductions, .histogram = histogram};
-    if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
+    if (Status reduced = reduce_at_hand(tensor, request); !reduced.ok()) {
       return guard_.handle("reduce", std::move(reduced.error()));
     }
     SMD_RETURN_IF_ERROR(look_for_bad(name, tensor));
@@ -197,6 +209,20 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor, c
   counted_.bytes += stored_.size() * sizeof(Number::bits);
   writer_->reductions(name, now, stored_);
   return {};
+}
+
+Status Hook::reduce_at_hand(const TensorView& tensor, const ReductionRequest& request) {
+  reduced_ = &scratch_;
+  if (content_ == 0) return reduce(tensor, request, scratch_);
+  if (const ReductionResult* known = known_.find(content_, request)) {
+    reduced_ = known;
+    return {};
+  }
+  ReductionResult& result = known_.add(content_, request);
+  reduced_ = &result;
+  Status reduced = reduce(tensor, request, result);
+  if (!reduced.ok()) known_.drop(content_);
+  return reduced;
 }
 
 void Hook::remember(std::string_view name, std::optional<uint32_t> number, double wall_secs) {
