@@ -46,6 +46,7 @@
 #include "smd/hook/save_plan.h"
 #include "smd/hook/save_wish.h"
 #include "smd/hook/scalar_board.h"
+#include "smd/hook/second_reader.h"
 #include "smd/hook/step_clock.h"
 #include "smd/hook/stride_notice.h"
 #include "smd/hook/ticket.h"
@@ -184,6 +185,12 @@ class Hook final {
   // stands for these elements: what was found of them is not searched again. 0: nobody knows.
   Status save(Ticket& ticket, const TensorView& tensor, uint64_t content = 0);
   uint64_t next_content() { return known_.next_content(); }
+  // Several at once, in their order. Where they are large, a second thread reduces some of them.
+  struct Listed {
+    Ticket* ticket = nullptr;
+    TensorView tensor;
+  };
+  Status save_list(std::span<const Listed> list);
   // The same without a copy: nobody changes the memory any more.
   Status save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind = Kind::automatic);
   // One tensor under several names: each is saved as its collections want it, and the values are
@@ -329,6 +336,9 @@ class Hook final {
                  const Action& saved, std::optional<uint32_t> number = {});
   Status observe(std::string_view name, const TensorView& tensor);
   class AtHand;
+  // Whether a second thread may reduce tensors of the list; then jobs_ holds what is wanted of
+  // them.
+  bool prepare_jobs(std::span<const Listed> list);
   // Finds what is requested of the tensor at hand, for reduced_.
   Status reduce_at_hand(const TensorView& tensor, const ReductionRequest& request);
   Status look_for_bad(std::string_view name, const TensorView& tensor);
@@ -441,6 +451,9 @@ class Hook final {
   uint64_t content_ = 0;          // of the tensor at hand; 0: not known
 
   ScalarBoard scalars_;
+  SecondReader second_reader_;
+  std::vector<SecondReader::Job> jobs_;
+  const SecondReader::Job* done_ = nullptr;  // by it, for the tensor at hand
   KnownResults known_;
   ReductionResult scratch_;                     // of tensors whose content is not known
   const ReductionResult* reduced_ = &scratch_;  // of the tensor at hand

@@ -16,6 +16,7 @@ class Hook::AtHand final {
   AtHand(Hook& hook, uint64_t content) : hook_(hook) { hook_.content_ = content; }
   ~AtHand() {
     hook_.content_ = 0;
+    hook_.done_ = nullptr;
     hook_.reduced_already_ = false;
   }
   AtHand(const AtHand&) = delete;
@@ -97,6 +98,43 @@ Status Hook::save(Ticket& ticket, const TensorView& tensor, uint64_t content) {
                                 ticket.number_));
   }
   return saving_ ? record(name, tensor, nullptr, ticket.wanted_, ticket.number_) : Status();
+}
+
+bool Hook::prepare_jobs(std::span<const Listed> list) {
+  constexpr int64_t kLeastBytes = 4 << 20;
+  if (!saving_ || watching_ || observes_ || !takes("") || !SecondReader::has_processor())
+    return false;
+  jobs_.resize(list.size());
+  int64_t bytes = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const TensorView& tensor = list[i].tensor;
+    if (!check(tensor).ok()) return false;
+    look_up(*list[i].ticket);
+    const Action& wanted = list[i].ticket->wanted_;
+    jobs_[i].tensor = tensor;
+    jobs_[i].request = {
+        .reductions = wanted.reductions,
+        .histogram = !wanted.histogram_of.empty() && tensor.dtype != DType::boolean};
+    if (!wanted.reductions.empty() || jobs_[i].request.histogram) bytes += tensor.size_bytes();
+  }
+  return bytes >= kLeastBytes;
+}
+
+Status Hook::save_list(std::span<const Listed> list) {
+  const bool shared = prepare_jobs(list);
+  if (shared) second_reader_.begin(jobs_);
+  size_t i = 0;
+  Status status;
+  for (; i < list.size() && status.ok() && (!shared || second_reader_.take()); ++i) {
+    status = save(*list[i].ticket, list[i].tensor);
+  }
+  if (shared) second_reader_.finish();
+  for (; i < list.size() && status.ok(); ++i) {
+    done_ = &jobs_[i];
+    status = save(*list[i].ticket, list[i].tensor);
+  }
+  done_ = nullptr;
+  return status;
 }
 
 void Hook::warn_of_early(std::string_view name) {
@@ -212,6 +250,10 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor, c
 }
 
 Status Hook::reduce_at_hand(const TensorView& tensor, const ReductionRequest& request) {
+  if (done_ != nullptr && KnownResults::covers(done_->request, request)) {
+    reduced_ = &done_->result;
+    return done_->status;
+  }
   reduced_ = &scratch_;
   if (content_ == 0) return reduce(tensor, request, scratch_);
   if (const ReductionResult* known = known_.find(content_, request)) {

@@ -30,6 +30,11 @@ class KnownResults final {
     known.request = request;
     return known.result;
   }
+  // Whether results of the one hold those of the other.
+  static bool covers(const ReductionRequest& known, const ReductionRequest& wanted) {
+    return (wanted.reductions.bits() & ~known.reductions.bits()) == 0 &&
+           (known.count_special || !wanted.count_special) && (known.histogram || !wanted.histogram);
+  }
   // What was to be filled could not be.
   void drop(uint64_t content) { known_[content % kMost].content = 0; }
 
@@ -39,10 +44,6 @@ class KnownResults final {
     ReductionRequest request;
     ReductionResult result;
   };
-  static bool covers(const ReductionRequest& known, const ReductionRequest& wanted) {
-    return (wanted.reductions.bits() & ~known.reductions.bits()) == 0 &&
-           (known.count_special || !wanted.count_special) && (known.histogram || !wanted.histogram);
-  }
 
   std::array<Known, kMost> known_;
   uint64_t last_content_ = 0;

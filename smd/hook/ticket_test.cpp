@@ -396,5 +396,38 @@ TEST_F(TicketTest, known_elements_are_recorded_like_others) {
   }
 }
 
+// Large enough for a second thread to take part.
+TEST_F(TicketTest, a_list_is_saved_like_its_tensors) {
+  values.resize(size_t{1} << 19);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1009) / 7;
+  for (const int64_t recorder : {0, 2}) {
+    SCOPED_TRACE(recorder);
+    both([](Side& side) { side = Side(); });
+    HookOptions o = with_reductions();
+    o.config.flight_recorder = recorder;
+    start(o);
+    both([&](Side& side) {
+      for (int step = 0; step < 5; ++step) {
+        ASSERT_TRUE(side.hook->begin_step().ok());
+        std::vector<Hook::Listed> list;
+        std::deque<Shape> shapes;
+        for (int i = 0; i < 20; ++i) {
+          shapes.push_back({i == 3 ? 0 : static_cast<int64_t>(values.size()) >> (i % 4)});
+          const TensorView part{
+              .data = values.data(), .dtype = DType::float32, .shape = shapes.back()};
+          const std::string name = "t" + std::to_string(i);
+          if (side.has_tickets) {
+            list.push_back({&side.ticket(name, Kind::automatic), part});
+          } else {
+            side.save(name, part);
+          }
+        }
+        EXPECT_TRUE(side.hook->save_list(list).ok());
+      }
+    });
+    expect_the_same();
+  }
+}
+
 }  // namespace
 }  // namespace smd
