@@ -23,6 +23,7 @@
 #include "python/src/hook_lock.h"
 #include "python/src/released_gil.h"
 #include "python/src/replay_check.h"
+#include "python/src/seen_tensors.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
 
@@ -74,6 +75,7 @@ class DirectPath final {
     smd::TensorView view;
     ExchangedTensor exchanged;                                // what the view refers to
     DeviceTensors::Wish wish = DeviceTensors::Wish::nothing;  // of a tensor on a device
+    uint64_t content = 0;                                     // of one of the host, see Hook::save
 
     bool on_device() const { return exchanged.on_device(); }
     DeviceTensors::Offered for_device() const {
@@ -91,6 +93,7 @@ class DirectPath final {
     void clear() { count_ = 0; }
     size_t size() const { return count_; }
     const Offered& operator[](size_t i) const { return *memory_[i]; }
+    Offered& last() { return *memory_[count_ - 1]; }
     template <typename F>
     bool any_of(F&& test) const {
       for (size_t i = 0; i < count_; ++i) {
@@ -126,6 +129,7 @@ class DirectPath final {
     next.ticket = &ticket;
     next.tensor = tensor;
     next.wish = DeviceTensors::Wish::nothing;
+    next.content = 0;
     const auto view = api_->view_anywhere(tensor, next.exchanged);
     if (!view.ok()) return false;
     next.view = *view;
@@ -135,6 +139,22 @@ class DirectPath final {
     if (devices == nullptr || ticket.kind() != smd::Kind::automatic) return false;
     next.wish = devices->wish(ticket.name(), next.view, next.exchanged.tensor.device_id);
     return next.wish != DeviceTensors::Wish::other;
+  }
+  // The last one may come again in this step, or has come already: what is found of it is kept.
+  void note(Offers& offers) {
+    Offered& tensor = offers.last();
+    if (tensor.on_device() || tensor.view.size_bytes() < kLeastNotedBytes) return;
+    if (const smd::Step step = hook_->step().step; step != seen_step_) {
+      seen_.clear();
+      seen_step_ = step;
+    }
+    const auto any = [](uint64_t) { return true; };
+    if (const uint64_t* content = seen_.find(tensor.tensor, tensor.view, any)) {
+      tensor.content = *content;
+    } else if (const uint64_t next = hook_->next_content();
+               seen_.note(tensor.tensor, tensor.view, next)) {
+      tensor.content = next;
+    }
   }
   // Those on devices, `activations`: what a module took and gave. False: a device has failed.
   bool save_on_devices(const Offers& offers, bool activations) {
@@ -172,7 +192,9 @@ class DirectPath final {
     {
       const ReleasedGil released(bytes);
       for (size_t i = 0; i < offers.size() && status.ok(); ++i) {
-        if (!offers[i].on_device()) status = hook_->save(*offers[i].ticket, offers[i].view);
+        if (!offers[i].on_device()) {
+          status = hook_->save(*offers[i].ticket, offers[i].view, offers[i].content);
+        }
       }
     }
     if (!status.ok()) isolated([&] { failed_(to_text(status.error().message)); });
@@ -219,6 +241,9 @@ class DirectPath final {
   }
 
  private:
+  // Smaller ones are read sooner than found.
+  static constexpr int64_t kLeastNotedBytes = 64 << 10;
+
   DeviceTensors* devices() const {
     if (!devices_.is_valid() || devices_.is_none()) return nullptr;
     return nb::inst_ptr<DeviceTensors>(devices_);
@@ -234,6 +259,8 @@ class DirectPath final {
   std::shared_ptr<HookLock> lock_;
   ReplayCheck check_;
   std::unique_ptr<Offers> spare_;
+  SeenTensors<uint64_t> seen_;  // in seen_step_
+  smd::Step seen_step_ = -1;
   bool enabled_ = true;
   bool holds_ = true;
 };
@@ -383,7 +410,9 @@ class ModuleCallback final {
       smd::Ticket& ticket = row.at(index++);
       // What has a kind joins its collection when it is saved.
       if (ticket.kind() == smd::Kind::automatic && !path.wants(ticket)) return true;
-      return path.look(tensor, ticket, offers);
+      if (!path.look(tensor, ticket, offers)) return false;
+      path.note(offers);
+      return true;
     };
     if (!PyTuple_CheckExact(value.ptr())) {
       if (!add(value)) return std::nullopt;

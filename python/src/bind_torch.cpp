@@ -88,7 +88,7 @@ std::optional<std::string> look(nb::handle tensor, const std::optional<ExchangeA
 }
 
 // Saves the tensors of a list that are wanted. Gives back which could not be read, and why.
-// begin(i, offered) gives the name of one, false: it is not wanted; save(offered) saves it.
+// begin(i, offered) gives the name of one, false: it is not wanted; save(all offered) saves them.
 template <typename Begin, typename Save>
 Refused save_each(size_t count, const nb::list& tensors, nb::handle exchange, Begin&& begin,
                   Save&& save) {
@@ -113,9 +113,7 @@ Refused save_each(size_t count, const nb::list& tensors, nb::handle exchange, Be
   smd::Status status;
   {
     const ReleasedGil released(bytes);
-    for (const Offered& tensor : offered) {
-      if (status = save(tensor); !status.ok()) break;
-    }
+    status = save(offered);
   }
   check(std::move(status));
   return refused;
@@ -134,9 +132,14 @@ Refused save_all(Hook& hook, const nb::list& names, const nb::list& tensors, smd
     next.name = to_name(names[i]);
     return kind != smd::Kind::automatic || hook.wants(next.name);
   };
-  return save_each(nb::len(names), tensors, exchange, begin, [&](const Offered& tensor) {
-    return hook.save(tensor.name, tensor.view, kind);
-  });
+  const auto save = [&](const std::deque<Offered>& offered) {
+    smd::Status status;
+    for (size_t i = 0; i < offered.size() && status.ok(); ++i) {
+      status = hook.save(offered[i].name, offered[i].view, kind);
+    }
+    return status;
+  };
+  return save_each(nb::len(names), tensors, exchange, begin, save);
 }
 
 Refused save_again(Hook& hook, Tickets& tickets, const nb::list& tensors, nb::handle exchange) {
@@ -147,8 +150,13 @@ Refused save_again(Hook& hook, Tickets& tickets, const nb::list& tensors, nb::ha
     next.name = next.ticket->name();
     return hook.wants(*next.ticket);
   };
-  return save_each(tickets.size(), tensors, exchange, begin,
-                   [&](const Offered& tensor) { return hook.save(*tensor.ticket, tensor.view); });
+  const auto save = [&](const std::deque<Offered>& offered) {
+    std::vector<Hook::Listed> list;
+    list.reserve(offered.size());
+    for (const Offered& tensor : offered) list.push_back({tensor.ticket, tensor.view});
+    return hook.save_list(list);
+  };
+  return save_each(tickets.size(), tensors, exchange, begin, save);
 }
 
 // "": nothing. "values": it is saved as it is, or shown as a histogram. "statistics": what can be

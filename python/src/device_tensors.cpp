@@ -159,16 +159,6 @@ void DeviceTensors::give_up(int device, const smd::Error& error) {
   if (gave_up_.is_valid()) gave_up_(device, to_text(error.message));
 }
 
-std::optional<int64_t> DeviceTensors::version_of(nb::handle tensor) {
-  static PyObject* const name = PyUnicode_InternFromString("_version");
-  const nb::object version = nb::steal(PyObject_GetAttr(tensor.ptr(), name));
-  if (!version.is_valid()) {
-    PyErr_Clear();
-    return std::nullopt;
-  }
-  return nb::cast<int64_t>(version);
-}
-
 // ---- what is wanted
 
 DeviceTensors::Wish DeviceTensors::wish(std::string_view name, const smd::TensorView& view,
@@ -188,29 +178,6 @@ DeviceTensors::Wish DeviceTensors::wish(std::string_view name, const smd::Tensor
 
 // ---- statistics
 
-const DeviceTensors::Seen* DeviceTensors::find_seen(const Offered& tensor,
-                                                    const smd::Action& action) const {
-  for (const Seen& seen : seen_) {
-    if (seen.tensor != tensor.tensor.ptr() || !seen.reference.is_valid()) continue;
-    if (PyWeakref_GetObject(seen.reference.ptr()) != tensor.tensor.ptr()) continue;
-    if (version_of(tensor.tensor) != seen.version) continue;
-    if (gpu::needs_absolute_deviations(action.reductions) && !seen.absolute_deviations) continue;
-    return &seen;
-  }
-  return nullptr;
-}
-
-void DeviceTensors::note_seen(const Offered& tensor, Seen seen) {
-  const auto version = version_of(tensor.tensor);
-  seen.reference = nb::steal(PyWeakref_NewRef(tensor.tensor.ptr(), nullptr));
-  if (!seen.reference.is_valid()) PyErr_Clear();
-  if (!version || !seen.reference.is_valid()) return;
-  seen.tensor = tensor.tensor.ptr();
-  seen.version = *version;
-  seen_[next_seen_] = std::move(seen);
-  next_seen_ = (next_seen_ + 1) % kMostSeen;
-}
-
 void DeviceTensors::save(const Offered& tensor, const smd::Action& action,
                          std::shared_ptr<gpu::LateSurvey> survey, size_t index) {
   if (action.shape) check(hook_->save_shape(tensor.name, tensor.view->shape));
@@ -225,11 +192,13 @@ DeviceTensors::Launch DeviceTensors::plan(int device, std::span<const Offered> t
   for (const Offered& tensor : tensors) {
     if (tensor.device != device || !hook_->wants(tensor.name)) continue;
     smd::Action action = hook_->wanted(tensor.name);
-    if (const Seen* seen = remember ? find_seen(tensor, action) : nullptr) {
+    const bool deviations = gpu::needs_absolute_deviations(action.reductions);
+    const auto fits = [&](const Surveyed& seen) { return seen.absolute_deviations || !deviations; };
+    if (const Surveyed* seen = remember ? seen_.find(tensor.tensor, *tensor.view, fits) : nullptr) {
       save(tensor, action, seen->survey, seen->index);
       continue;
     }
-    out.absolute = out.absolute || gpu::needs_absolute_deviations(action.reductions);
+    out.absolute = out.absolute || deviations;
     const size_t view = find_recent(out.views, *tensor.view);
     if (view == out.views.size()) out.views.push_back(*tensor.view);
     out.wanted.push_back({&tensor, std::move(action), view});
@@ -271,9 +240,7 @@ bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offe
   for (const auto& [tensor, action, view] : launch.wanted) {
     save(*tensor, action, survey, view);
     note_lent(*tensor, survey, nullptr);
-    if (remember) {
-      note_seen(*tensor, {.survey = survey, .index = view, .absolute_deviations = launch.absolute});
-    }
+    if (remember) seen_.note(tensor->tensor, *tensor->view, {survey, view, launch.absolute});
   }
   return true;
 }

@@ -7,7 +7,6 @@
 
 #include <nanobind/nanobind.h>
 
-#include <array>
 #include <deque>
 #include <functional>
 #include <map>
@@ -21,6 +20,7 @@
 
 #include "python/src/device_array.h"
 #include "python/src/exchange_api.h"
+#include "python/src/seen_tensors.h"
 #include "smd/gpu/device.h"
 #include "smd/hook/hook.h"
 
@@ -105,11 +105,8 @@ class DeviceTensors final {
       return {.data = data, .dtype = dtype, .shape = shape, .strides_bytes = strides_bytes};
     }
   };
-  // A tensor of this step whose statistics were asked for.
-  struct Seen {
-    PyObject* tensor = nullptr;  // only compared
-    nb::object reference;        // weak
-    int64_t version = 0;
+  // Where the statistics of a tensor of this step will be.
+  struct Surveyed {
     std::shared_ptr<smd::gpu::LateSurvey> survey;
     size_t index = 0;
     bool absolute_deviations = false;
@@ -143,10 +140,6 @@ class DeviceTensors final {
   uintptr_t stream_of(int device) const;
   bool is_usable(int device) const;
   void give_up(int device, const smd::Error& error);
-  // None: the tensor does not count its changes.
-  static std::optional<int64_t> version_of(nb::handle tensor);
-  const Seen* find_seen(const Offered& tensor, const smd::Action& action) const;
-  void note_seen(const Offered& tensor, Seen seen);
   // An alias for those that are held: backward takes over a gradient that nobody else has.
   static nb::object alias_of(nb::handle tensor);
   void hold(const Offered& tensor, int64_t version, Wish wish, bool is_activation);
@@ -187,7 +180,6 @@ class DeviceTensors final {
   void save_copied(std::span<const Offered> tensors,
                    const std::shared_ptr<smd::gpu::LateCopy>& late);
 
-  static constexpr size_t kMostSeen = 32;
   // Of the memory of a device: what a program can well do without.
   static constexpr size_t kHeldShare = 128;
   // Longer lists are those of all parameters, which no module gives.
@@ -213,8 +205,7 @@ class DeviceTensors final {
   size_t on_trial_bytes_ = 0;
   std::deque<Lent> lent_;  // oldest first
   size_t lent_bytes_ = 0;
-  std::array<Seen, kMostSeen> seen_;
-  size_t next_seen_ = 0;
+  SeenTensors<Surveyed> seen_;
   int64_t launches_ = 0;
 };
 

@@ -98,7 +98,7 @@ void DeviceTensors::end_trial() {
 
 void DeviceTensors::forget() {
   while (!on_trial_.empty()) end_trial();
-  seen_ = {};
+  seen_.clear();
 }
 
 void DeviceTensors::release_before() {

@@ -24,14 +24,21 @@ smd::Error taken_error() {
   return {smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
 }
 
+// What a method without arguments answers, found without a bound method.
+smd::Result<bool> ask(nb::handle tensor, PyObject* method) {
+  PyObject* const self = tensor.ptr();
+  const nb::object answer = nb::steal(PyObject_VectorcallMethod(method, &self, 1, nullptr));
+  if (!answer.is_valid()) return taken_error();
+  return answer.is(Py_True);
+}
+
 // Bits that say "read this negated" or "conjugated". Types of tensors may refuse to tell.
 smd::Result<bool> is_lazy(nb::handle tensor, bool complex) {
-  try {
-    return nb::cast<bool>(tensor.attr("is_neg")()) ||
-           (complex && nb::cast<bool>(tensor.attr("is_conj")()));
-  } catch (nb::python_error& error) {
-    return smd::Error{smd::ErrorCode::unsupported, nb::cast<std::string>(nb::str(error.value()))};
-  }
+  static PyObject* const is_neg = PyUnicode_InternFromString("is_neg");
+  static PyObject* const is_conj = PyUnicode_InternFromString("is_conj");
+  SMD_TRY(const bool negated, ask(tensor, is_neg));
+  if (negated || !complex) return negated;
+  return ask(tensor, is_conj);
 }
 
 // A tensor whose storage was released, or that only stands for another one, points to its offset in

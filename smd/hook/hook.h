@@ -40,11 +40,13 @@
 #include "smd/hook/guard.h"
 #include "smd/hook/inherited_configs.h"
 #include "smd/hook/kind.h"
+#include "smd/hook/known_results.h"
 #include "smd/hook/late_tensor.h"
 #include "smd/hook/resume_state.h"
 #include "smd/hook/save_plan.h"
 #include "smd/hook/save_wish.h"
 #include "smd/hook/scalar_board.h"
+#include "smd/hook/second_reader.h"
 #include "smd/hook/step_clock.h"
 #include "smd/hook/stride_notice.h"
 #include "smd/hook/ticket.h"
@@ -179,8 +181,16 @@ class Hook final {
 
   // A tensor that the model offers: saved as its collections want it.
   Status save(std::string_view name, const TensorView& tensor, Kind kind = Kind::automatic);
-  // The same, with the name and the kind of the ticket.
-  Status save(Ticket& ticket, const TensorView& tensor);
+  // The same, with the name and the kind of the ticket. `content` is one of next_content() that
+  // stands for these elements: what was found of them is not searched again. 0: nobody knows.
+  Status save(Ticket& ticket, const TensorView& tensor, uint64_t content = 0);
+  uint64_t next_content() { return known_.next_content(); }
+  // Several at once, in their order. Where they are large, a second thread reduces some of them.
+  struct Listed {
+    Ticket* ticket = nullptr;
+    TensorView tensor;
+  };
+  Status save_list(std::span<const Listed> list);
   // The same without a copy: nobody changes the memory any more.
   Status save_owned(std::string_view name, const OwnedTensor& tensor, Kind kind = Kind::automatic);
   // One tensor under several names: each is saved as its collections want it, and the values are
@@ -325,6 +335,12 @@ class Hook final {
   Status observe(std::string_view name, const TensorView& tensor, const Action& seen,
                  const Action& saved, std::optional<uint32_t> number = {});
   Status observe(std::string_view name, const TensorView& tensor);
+  class AtHand;
+  // Whether a second thread may reduce tensors of the list; then jobs_ holds what is wanted of
+  // them.
+  bool prepare_jobs(std::span<const Listed> list);
+  // Finds what is requested of the tensor at hand, for reduced_.
+  Status reduce_at_hand(const TensorView& tensor, const ReductionRequest& request);
   Status look_for_bad(std::string_view name, const TensorView& tensor);
   void report_bad_tensor();
   // Looks at the results of late tensors in their order; those that are not there yet stay, unless
@@ -432,9 +448,15 @@ class Hook final {
   std::deque<Late> late_;
   bool observes_ = false;         // every step is looked at
   bool reduced_already_ = false;  // the tensor at hand: reduced_ holds all that is wanted of it
+  uint64_t content_ = 0;          // of the tensor at hand; 0: not known
 
   ScalarBoard scalars_;
-  ReductionResult reduced_;
+  SecondReader second_reader_;
+  std::vector<SecondReader::Job> jobs_;
+  const SecondReader::Job* done_ = nullptr;  // by it, for the tensor at hand
+  KnownResults known_;
+  ReductionResult scratch_;                     // of tensors whose content is not known
+  const ReductionResult* reduced_ = &scratch_;  // of the tensor at hand
   std::vector<StoredReduction> stored_;
   std::vector<std::string> unseen_watches_;  // until the first step is over
   std::vector<std::string> seen_names_;

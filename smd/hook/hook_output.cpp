@@ -47,10 +47,10 @@ void Hook::emit_mean(std::string_view name, const TensorView& tensor, const Acti
   ReductionSet wanted;
   wanted.add(mean);
   reduced_already_ = false;
-  const Status reduced = reduce(tensor, {.reductions = wanted}, reduced_);
-  if (!reduced.ok() || reduced_.values.empty()) return;  // complex numbers have no such mean
+  const Status reduced = reduce(tensor, {.reductions = wanted}, scratch_);
+  if (!reduced.ok() || scratch_.values.empty()) return;  // complex numbers have no such mean
   emit({.name = name,
-        .value = reduced_.values.front().second.to_double(),
+        .value = scratch_.values.front().second.to_double(),
         .wall_secs = options_.clock->unix_secs(),
         .is_metric = action.metric,
         .is_mean = is_mean});
@@ -58,7 +58,7 @@ void Hook::emit_mean(std::string_view name, const TensorView& tensor, const Acti
 
 // Of the tensor that was reduced last.
 void Hook::emit_histogram(std::string_view name, std::string_view collection, double wall_secs) {
-  if (reduced_.histogram.counts.empty()) {
+  if (reduced_->histogram.counts.empty()) {
     warn_once(
         fmt::format("'{}' has no number between -9.9e19 and 9.9e19 at step {}: there is no "
                     "histogram of it.",
@@ -68,7 +68,7 @@ void Hook::emit_histogram(std::string_view name, std::string_view collection, do
   open_step();
   writer_->histogram({.name = fmt::format("{}/{}", collection, name),
                       .wall_secs = wall_secs,
-                      .histogram = view_of(reduced_.histogram)});
+                      .histogram = view_of(reduced_->histogram)});
 }
 
 void Hook::tell_membership(std::string_view name) {

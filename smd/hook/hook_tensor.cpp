@@ -10,6 +10,22 @@
 
 namespace smd {
 
+// While it lives, a tensor is at hand.
+class Hook::AtHand final {
+ public:
+  AtHand(Hook& hook, uint64_t content) : hook_(hook) { hook_.content_ = content; }
+  ~AtHand() {
+    hook_.content_ = 0;
+    hook_.done_ = nullptr;
+    hook_.reduced_already_ = false;
+  }
+  AtHand(const AtHand&) = delete;
+  AtHand& operator=(const AtHand&) = delete;
+
+ private:
+  Hook& hook_;
+};
+
 Status Hook::save(std::string_view name, const TensorView& tensor, Kind kind) {
   return offer(name, tensor, nullptr, kind);
 }
@@ -35,12 +51,11 @@ Status Hook::offer_wanted(std::string_view name, const TensorView& tensor, const
   SMD_RETURN_IF_ERROR(check_tensor_name(name));
   SMD_RETURN_IF_ERROR(check(tensor));
   const CostMeter::CallScope cost(meter_, tensor.size_bytes());
+  const AtHand at_hand(*this, 0);
   join_kind(name, kind);
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
   if (observes_) SMD_RETURN_IF_ERROR(observe(name, tensor));
-  Status recorded = saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
-  reduced_already_ = false;
-  return recorded;
+  return saving_ ? record(name, tensor, owned, plan_->wanted(name)) : Status();
 }
 
 uint64_t Hook::plan_key() {
@@ -63,7 +78,7 @@ void Hook::look_up(Ticket& ticket) {
   ticket.key_ = key;
 }
 
-Status Hook::save(Ticket& ticket, const TensorView& tensor) {
+Status Hook::save(Ticket& ticket, const TensorView& tensor, uint64_t content) {
   const std::string_view name = ticket.name();
   SMD_RETURN_IF_ERROR(check_usable());
   if (!takes(name)) return {};
@@ -71,6 +86,7 @@ Status Hook::save(Ticket& ticket, const TensorView& tensor) {
   ticket.is_checked_ = true;
   SMD_RETURN_IF_ERROR(check(tensor));
   const CostMeter::CallScope cost(meter_, tensor.size_bytes());
+  const AtHand at_hand(*this, content);
   if (ticket.kind() != Kind::automatic && ticket.joined_key_ != plan_key()) {
     join_kind(name, ticket.kind());
     ticket.joined_key_ = plan_key();
@@ -81,10 +97,44 @@ Status Hook::save(Ticket& ticket, const TensorView& tensor) {
     SMD_RETURN_IF_ERROR(observe(name, tensor, ticket.observed_, saving_ ? ticket.wanted_ : Action{},
                                 ticket.number_));
   }
-  Status recorded =
-      saving_ ? record(name, tensor, nullptr, ticket.wanted_, ticket.number_) : Status();
-  reduced_already_ = false;
-  return recorded;
+  return saving_ ? record(name, tensor, nullptr, ticket.wanted_, ticket.number_) : Status();
+}
+
+bool Hook::prepare_jobs(std::span<const Listed> list) {
+  constexpr int64_t kLeastBytes = 4 << 20;
+  if (!saving_ || watching_ || observes_ || !takes("") || !SecondReader::has_processor())
+    return false;
+  jobs_.resize(list.size());
+  int64_t bytes = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const TensorView& tensor = list[i].tensor;
+    if (!check(tensor).ok()) return false;
+    look_up(*list[i].ticket);
+    const Action& wanted = list[i].ticket->wanted_;
+    jobs_[i].tensor = tensor;
+    jobs_[i].request = {
+        .reductions = wanted.reductions,
+        .histogram = !wanted.histogram_of.empty() && tensor.dtype != DType::boolean};
+    if (!wanted.reductions.empty() || jobs_[i].request.histogram) bytes += tensor.size_bytes();
+  }
+  return bytes >= kLeastBytes;
+}
+
+Status Hook::save_list(std::span<const Listed> list) {
+  const bool shared = prepare_jobs(list);
+  if (shared) second_reader_.begin(jobs_);
+  size_t i = 0;
+  Status status;
+  for (; i < list.size() && status.ok() && (!shared || second_reader_.take()); ++i) {
+    status = save(*list[i].ticket, list[i].tensor);
+  }
+  if (shared) second_reader_.finish();
+  for (; i < list.size() && status.ok(); ++i) {
+    done_ = &jobs_[i];
+    status = save(*list[i].ticket, list[i].tensor);
+  }
+  done_ = nullptr;
+  return status;
 }
 
 void Hook::warn_of_early(std::string_view name) {
@@ -179,7 +229,7 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor, c
   const bool histogram = !action.histogram_of.empty() && tensor.dtype != DType::boolean;
   if (!reduced_already_) {
     const ReductionRequest request{.reductions = reductions, .histogram = histogram};
-    if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
+    if (Status reduced = reduce_at_hand(tensor, request); !reduced.ok()) {
       return guard_.handle("reduce", std::move(reduced.error()));
     }
     SMD_RETURN_IF_ERROR(look_for_bad(name, tensor));
@@ -197,6 +247,24 @@ Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor, c
   counted_.bytes += stored_.size() * sizeof(Number::bits);
   writer_->reductions(name, now, stored_);
   return {};
+}
+
+Status Hook::reduce_at_hand(const TensorView& tensor, const ReductionRequest& request) {
+  if (done_ != nullptr && KnownResults::covers(done_->request, request)) {
+    reduced_ = &done_->result;
+    return done_->status;
+  }
+  reduced_ = &scratch_;
+  if (content_ == 0) return reduce(tensor, request, scratch_);
+  if (const ReductionResult* known = known_.find(content_, request)) {
+    reduced_ = known;
+    return {};
+  }
+  ReductionResult& result = known_.add(content_, request);
+  reduced_ = &result;
+  Status reduced = reduce(tensor, request, result);
+  if (!reduced.ok()) known_.drop(content_);
+  return reduced;
 }
 
 void Hook::remember(std::string_view name, std::optional<uint32_t> number, double wall_secs) {

@@ -150,7 +150,7 @@ ReductionSet Hook::recorded_reductions(const Action& seen) const {
 
 void Hook::store_reductions(const ReductionSet& wanted) {
   stored_.clear();
-  for (const auto& [reduction, number] : reduced_.values) {
+  for (const auto& [reduction, number] : reduced_->values) {
     if (!wanted.contains(reduction)) continue;
     stored_.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
   }
@@ -170,7 +170,7 @@ Status Hook::observe(std::string_view name, const TensorView& tensor, const Acti
   if (info_of(tensor.dtype).kind == DTypeKind::complex) request.reductions.merge(magnitude);
   request.reductions.merge(saved.reductions);
   request.histogram = !saved.histogram_of.empty() && tensor.dtype != DType::boolean;
-  if (Status reduced = reduce(tensor, request, reduced_); !reduced.ok()) {
+  if (Status reduced = reduce_at_hand(tensor, request); !reduced.ok()) {
     return guard_.handle("reduce", std::move(reduced.error()));
   }
   reduced_already_ = true;
@@ -185,7 +185,7 @@ Status Hook::observe(std::string_view name, const TensorView& tensor, const Acti
 
 Status Hook::look_for_bad(std::string_view name, const TensorView& tensor) {
   if (!bad_.is_looking()) return {};
-  auto bad = bad_.see(step(), name, tensor, reduced_);
+  auto bad = bad_.see(step(), name, tensor, *reduced_);
   return bad.ok() ? Status() : guard_.handle("reduce", std::move(bad.error()));
 }
 

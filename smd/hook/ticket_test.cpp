@@ -349,5 +349,85 @@ TEST_F(TicketTest, mistakes_come_back) {
   EXPECT_FALSE(ticketed.hook->wants(ticket));
 }
 
+// The content stands for the elements that it was first given with.
+TEST_F(TicketTest, elements_that_are_known_are_not_read_again) {
+  start(with_reductions());
+  ASSERT_TRUE(ticketed.hook->begin_step().ok());
+  Ticket a("a"), b("b"), c("c");
+  const uint64_t content = ticketed.hook->next_content();
+  EXPECT_TRUE(ticketed.hook->save(a, view(), content).ok());
+  values[0] = 100;
+  EXPECT_TRUE(ticketed.hook->save(b, view(), content).ok());
+  EXPECT_TRUE(ticketed.hook->save(c, view(), ticketed.hook->next_content()).ok());
+  EXPECT_TRUE(ticketed.hook->close().ok());
+  const RecordedRun run = ticketed.run();
+  EXPECT_THAT(run.values<float>(0, "smdebug/reductions/max/a"), ElementsAre(4));
+  EXPECT_THAT(run.values<float>(0, "smdebug/reductions/max/b"), ElementsAre(4));
+  EXPECT_THAT(run.values<float>(0, "smdebug/reductions/max/c"), ElementsAre(100));
+}
+
+TEST_F(TicketTest, known_elements_are_recorded_like_others) {
+  values = {1, std::nanf(""), 3, 4};
+  for (const int64_t recorder : {0, 2}) {
+    SCOPED_TRACE(recorder);
+    both([](Side& side) { side = Side(); });
+    HookOptions o = with_reductions();
+    o.config.flight_recorder = recorder;
+    o.config.include_collections = {"more"};
+    start(o);
+    both([&](Side& side) {
+      Collection& more = side.collection("more");
+      ASSERT_TRUE(more.include("b").ok());
+      more.set_reduction_config(std::make_shared<ReductionConfig>(
+          *ReductionConfig::create({.reductions = {"min", "variance"}, .save_raw_tensor = true})));
+      for (int step = 0; step < 3; ++step) {
+        ASSERT_TRUE(side.hook->begin_step().ok());
+        const uint64_t content = side.hook->next_content();
+        for (const char* name : {"a", "b", "c"}) {
+          const Status saved =
+              side.has_tickets
+                  ? side.hook->save(side.ticket(name, Kind::automatic), view(), content)
+                  : side.hook->save(name, view());
+          EXPECT_TRUE(saved.ok());
+        }
+      }
+    });
+    expect_the_same();
+  }
+}
+
+// Large enough for a second thread to take part.
+TEST_F(TicketTest, a_list_is_saved_like_its_tensors) {
+  values.resize(size_t{1} << 19);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 1009) / 7;
+  for (const int64_t recorder : {0, 2}) {
+    SCOPED_TRACE(recorder);
+    both([](Side& side) { side = Side(); });
+    HookOptions o = with_reductions();
+    o.config.flight_recorder = recorder;
+    start(o);
+    both([&](Side& side) {
+      for (int step = 0; step < 5; ++step) {
+        ASSERT_TRUE(side.hook->begin_step().ok());
+        std::vector<Hook::Listed> list;
+        std::deque<Shape> shapes;
+        for (int i = 0; i < 20; ++i) {
+          shapes.push_back({i == 3 ? 0 : static_cast<int64_t>(values.size()) >> (i % 4)});
+          const TensorView part{
+              .data = values.data(), .dtype = DType::float32, .shape = shapes.back()};
+          const std::string name = "t" + std::to_string(i);
+          if (side.has_tickets) {
+            list.push_back({&side.ticket(name, Kind::automatic), part});
+          } else {
+            side.save(name, part);
+          }
+        }
+        EXPECT_TRUE(side.hook->save_list(list).ok());
+      }
+    });
+    expect_the_same();
+  }
+}
+
 }  // namespace
 }  // namespace smd

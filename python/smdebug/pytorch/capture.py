@@ -188,6 +188,7 @@ class Capture:
     def _attach_gradient(self, name: str, parameter: torch.Tensor) -> None:
         if is_lazy(parameter):
             self._has_lazy = True
+            self._direct.enabled = False  # the callback of the root has more to do
             return
         self._attachment.gradient_names[id(parameter)] = name
         if self.gradients_of_updates:
@@ -218,15 +219,16 @@ class Capture:
                 continue
             callback = root.callbacks.get(name)
             if callback is None:
-                callback = root.callbacks[name] = self._forward_callback(name, is_root)
+                compiled = is_root and _is_compiled(root, module)
+                callback = root.callbacks[name] = self._forward_callback(name, is_root, compiled)
             try:
                 self._attachment.add(inner.register_forward_hook(callback, with_kwargs=True))
             except RuntimeError:  # TorchScript
                 continue
 
-    def _forward_callback(self, name: str, is_root: bool) -> Any:
+    def _forward_callback(self, name: str, is_root: bool, is_compiled: bool) -> Any:
         after = partial(self._after_forward, name, is_root)
-        if is_root:  # may hold a loss
+        if is_compiled:
             return self._callbacks.of_module("A forward", after)
         slow = self._callbacks.safe("A forward", after)
         return _core.ModuleCallback(self._direct, name, PLAIN_TENSORS, slow)
