@@ -4,8 +4,8 @@
     python3 bench/gpu.py --rounds 1
 
 A model of the size of GPT-2 small (124 M parameters), 16 x 1024 tokens, bfloat16 autocast, fused
-AdamW. Each way runs between two runs without a hook, so that a device that grows hot or idles for a
-while does not favour one of them.
+AdamW. Each way runs between two runs without a hook, as long as it, so that a device that grows hot or
+idles for a while does not favour one of them.
 """
 
 from __future__ import annotations
@@ -254,21 +254,21 @@ def measure(compiled: bool, rounds: int, only: str, place: str | None) -> None:
     added: dict[str, list[float]] = {way.name: [] for way in rows}
     bases: list[float] = []
 
-    def base() -> float:
+    def base(steps: int) -> float:
         training.secs(2)
-        bases.append(training.secs(12))
+        bases.append(training.secs(steps))
         return bases[-1]
 
     training.secs(6)
     for _ in range(rounds):
         for way in rows:
-            before = base()
+            before = base(way.steps)
             with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
                 end = way.begin(training, f"{folder}/run")
                 training.secs(way.warm)
                 secs = training.secs(way.steps)
                 end()
-            added[way.name].append(2 * secs / (before + base()) - 1)
+            added[way.name].append(2 * secs / (before + base(way.steps)) - 1)
     print(f"\n{'compiled' if compiled else 'eager'}, {rounds} rounds")
     print(f"{'a step without a hook':64} {statistics.median(bases) * 1e3:8.2f} ms")
     for name, shares in added.items():

@@ -225,13 +225,13 @@ class Desk:
         ]
 
     def callbacks(self, model: str, hook: str, count: int, part: str = "forward") -> float:
-        """Seconds of the training thread in the callbacks of a forward and its loss, or of a step,
-        the median of some. Unlike a difference of steps this does not know what recording does to
-        caches."""
+        """Seconds that the training thread spends in the callbacks of a forward and its loss, or of a
+        step, waiting included, the median of some. Unlike a difference of steps this does not know
+        what recording does to caches."""
         training = self.training(model, hook)
         action = training.forward if part == "forward" else training.step
         action()  # what it attaches stays for the next steps
-        clock = time.thread_time
+        clock = time.perf_counter
         spent = 0.0
 
         def clocked(callback: Callable[..., Any]) -> Callable[..., Any]:
