@@ -63,8 +63,16 @@ def save_step(hook: smdebug.Hook, number: int, life: int, step: int) -> int:
     return scene.expected_checksum(number, life, step)
 
 
+def has_ended(run: str) -> bool:
+    """Whether a run in a folder is complete."""
+    return (Path(run) / "training_job_end.ts").exists()
+
+
 def record(run: str, ledger: Ledger, args: argparse.Namespace, heartbeat: Heartbeat) -> None:
     """One run, from where its ledger ends until it is complete or we are told to end."""
+    if args.steps_per_run and has_ended(run):  # the life before was killed before it could say so
+        ledger.close()
+        return
     hook = make_hook(run, args)
     waiting: deque[tuple[int, int]] = deque()
     reported = 0
