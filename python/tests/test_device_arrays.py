@@ -53,7 +53,7 @@ def test_only_arrays_of_one_cuda_device_are_taken(array, expected):
     assert is_on_device(array) is expected
 
 
-def test_without_a_driver_the_host_reads_them_and_the_log_says_so_once(tmp_path, capfd):
+def test_without_a_driver_the_host_reads_them_and_the_log_says_so_once(tmp_path, messages):
     with Hook(
         str(tmp_path / "run"), save_all=True, save_config=SaveConfig(save_interval=1)
     ) as hook:
@@ -62,8 +62,8 @@ def test_without_a_driver_the_host_reads_them_and_the_log_says_so_once(tmp_path,
             hook.save("x", Array([1.5, step], (2, 0)))
     tensor = create_trial(str(tmp_path / "run")).tensor("x")
     assert [tensor.value(step).tolist() for step in range(3)] == [[1.5, 0], [1.5, 1], [1.5, 2]]
-    printed = capfd.readouterr()
-    assert (printed.out + printed.err).count("cuda:0 are copied to the host") == 1
+    said = [text for _, text in messages.lines if "cuda:0 are copied to the host" in text]
+    assert len(said) == 1
 
 
 def test_a_step_that_saves_nothing_does_not_look_at_them(tmp_path):
