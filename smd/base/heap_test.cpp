@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/sanitized.h"
+
 namespace smd {
 namespace {
 
@@ -22,13 +24,7 @@ int64_t resident_bytes() {
 }
 
 TEST(Heap, holes_between_what_is_used_go_back_to_the_system) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-  GTEST_SKIP() << "This is not the heap of the C library.";
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "This is not the heap of the C library.";
-#endif
-#endif
+  if (kHasOwnHeap) GTEST_SKIP() << "This is not the heap of the C library.";
   constexpr size_t kBytes = size_t{32} << 20;
   constexpr size_t kPieceBytes = 30'000;
   std::vector<std::unique_ptr<int>> used;
