@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "smd/base/result.h"
 
@@ -43,6 +44,8 @@ class BodyCache final {
 
  private:
   struct Entry {
+    explicit Entry(std::string of) : version(std::move(of)) {}
+
     const std::string version;
     std::mutex making;
     std::shared_ptr<const Body> body;  // guarded by `making`
