@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 # How often requests are looked for: one look at a folder.
 POLL_SECS = 0.1
+# How often files are read after their folder has changed. A folder tells the time by ticks of some
+# milliseconds, so what is written after the first look may not show in it.
+LOOKS_AFTER_A_CHANGE = 2
 
 
 class RunRequests:
@@ -36,6 +39,7 @@ class RunRequests:
         self._seen: dict[str, float] = {}
         self._incidents: set[tuple[Any, ...]] = set()
         self._folder_state: tuple[int, int] | None = None
+        self._looks_due = 0
         self._has_stopped = False
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="smdebug-requests", daemon=True)
@@ -84,35 +88,42 @@ class RunRequests:
         if hook is None:
             self._closed.set()
             return
-        if self._folder_has_changed():
-            # Who asks for both asks for the checkpoint first, so whoever sees the stop sees both.
-            news = [self._news_of(kind) for kind in ("stop", "checkpoint", "save_now")]
-            self.pending.extend(found for found in reversed(news) if found is not None)
+        news = self._news() if self._folder_may_have_changed() else []
+        self.pending.extend(filter(self._is_first_of_incident, news))
         if self.pending:
             hook._has_request()
+        self._seen.update((request["request"], request["time"]) for request in news)
 
-    def _news_of(self, kind: str) -> dict[str, Any] | None:
-        found = run_control.asked(self._out_dir, kind, self._record.started)
-        if found is None or self._seen.get(kind) == found["time"]:
-            return None
-        self._seen[kind] = found["time"]
-        # The rule may run in every process of the training, and each of them asks.
-        incident = (kind, found.get("rule"), found.get("step"))
-        if kind != "save_now" and found.get("rule"):
-            if incident in self._incidents:
-                return None
-            self._incidents.add(incident)
-        return {**found, "request": kind}
+    def _news(self) -> list[dict[str, Any]]:
+        """The requests that were not seen yet, in the order in which they are answered."""
+        news: list[dict[str, Any]] = []
+        # Who asks for both asks for the checkpoint first, so whoever sees the stop sees both.
+        for kind in ("stop", "checkpoint", "save_now"):
+            found = run_control.asked(self._out_dir, kind, self._record.started)
+            if found is not None and self._seen.get(kind) != found["time"]:
+                news.insert(0, {**found, "request": kind})
+        return news
 
-    def _folder_has_changed(self) -> bool:
+    def _is_first_of_incident(self, request: dict[str, Any]) -> bool:
+        """A rule may run in every process of the training, and each of them asks."""
+        if request["request"] == "save_now" or not request.get("rule"):
+            return True
+        incident = (request["request"], request["rule"], request.get("step"))
+        is_first = incident not in self._incidents
+        self._incidents.add(incident)
+        return is_first
+
+    def _folder_may_have_changed(self) -> bool:
         try:
             found = os.stat(Path(self._out_dir, run_control.FOLDER))
         except OSError:
             return False
         state = (found.st_ino, found.st_mtime_ns)
-        changed = state != self._folder_state
-        self._folder_state = state
-        return changed
+        if state != self._folder_state:
+            self._folder_state = state
+            self._looks_due = LOOKS_AFTER_A_CHANGE
+        self._looks_due = max(self._looks_due - 1, -1)
+        return self._looks_due >= 0
 
 
 def _write_checkpoint(hook: BaseHook, request: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from smdebug import _core
+from smdebug import _core, run_control
 
 # Where the package lies that is tested: in the checkout, or where a wheel was installed.
 PACKAGE = Path(_core.__file__).resolve().parents[1]
@@ -60,9 +60,22 @@ def wait_for(path: Path) -> None:
 
 def wait_until(condition: Callable[[], object]) -> None:
     """Until another thread has done its part."""
+    deadline = time.monotonic() + TIMEOUT_SECS
     ready = threading.Event()
     while not condition():
+        assert time.monotonic() < deadline, condition
         ready.wait(0.01)
+
+
+def wait_until_heard(hook: Any, *requests: str) -> None:
+    """Until the next step of the hook will answer these requests, which somebody leaves."""
+
+    def are_heard() -> bool:
+        found = {request: run_control.asked(hook.out_dir, request) for request in requests}
+        seen = hook._rule_watch._requests._seen
+        return all(left and seen.get(name) == left["time"] for name, left in found.items())
+
+    wait_until(are_heard)
 
 
 def start(code: str, *args: object, **variables: str) -> subprocess.Popen[str]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import recorded
 from conftest import Messages
-from smdebug import Hook, SaveConfig, _core, modes, run_control
+from smdebug import Hook, SaveConfig, _core, modes, run_control, run_requests
 from smdebug.exceptions import (
     InsufficientInformationForRuleInvocation,
     SMDebugError,
@@ -364,7 +364,7 @@ def test_training_is_stopped_only_by_an_action(out_dir, tmp_path):
         steps.append(number)
         if number >= 3:
             assert told.event.wait(60)
-            recorded.wait_until(lambda: hook._rule_watch.requests)
+            recorded.wait_until_heard(hook, "stop")
 
     with pytest.raises(TrainingStopRequested, match="VanishingGradient asked at step 3"):
         train(hook, pause=pause)
@@ -382,11 +382,11 @@ def test_somebody_else_may_ask_to_stop(out_dir):
     hook = Hook(out_dir, save_config=EVERY, rules=[rule])
     hook.begin_step()
     run_control.ask(out_dir, "stop", rule="Mine", step=7, message="Enough.")
-    recorded.wait_until(lambda: hook._rule_watch.requests)
+    recorded.wait_until_heard(hook, "stop")
     with pytest.raises(TrainingStopRequested, match="Rule Mine asked at step 7"):
         hook.begin_step()
     run_control.ask(out_dir, "save_now", collections=["weights"], steps=1)
-    recorded.wait_until(lambda: hook._rule_watch.requests)
+    recorded.wait_until_heard(hook, "save_now")
     hook.begin_step()  # the request to stop is still there, but was answered
     hook.close()
 
@@ -400,7 +400,7 @@ def test_more_is_saved_when_an_action_asks_for_it(out_dir):
     def pause(number):
         if number == 3:
             assert told.event.wait(60)
-            recorded.wait_until(lambda: hook._rule_watch.requests)
+            recorded.wait_until_heard(hook, "save_now")
 
     with hook:
         train(hook, pause=pause)
@@ -412,7 +412,7 @@ def test_a_request_for_what_does_not_exist_is_logged(out_dir, messages):
     hook = Hook(out_dir, save_config=EVERY, rules=[rule])
     hook.begin_step()
     run_control.ask(out_dir, "save_now", collections=["nonsense"], steps=2)
-    recorded.wait_until(lambda: hook._rule_watch.requests)
+    recorded.wait_until_heard(hook, "save_now")
     hook.begin_step()
     hook.close()
     assert any("nonsense" in text for text in texts(messages))
@@ -458,7 +458,7 @@ def test_a_checkpoint_is_written_before_the_stop_by_the_training_thread(out_dir)
     def pause(number):
         if number == 3:
             assert told.event.wait(60)
-            recorded.wait_until(lambda: len(hook._rule_watch.requests) == 2)
+            recorded.wait_until_heard(hook, "checkpoint", "stop")
 
     with pytest.raises(TrainingStopRequested):
         train(hook, pause=pause)
@@ -480,7 +480,7 @@ def hook_that_listens(out_dir):
 def test_a_checkpoint_that_nobody_writes_is_said(out_dir, messages):
     with hook_that_listens(out_dir) as hook:
         asked_for_a_checkpoint(out_dir)
-        recorded.wait_until(lambda: hook._rule_watch.requests)
+        recorded.wait_until_heard(hook, "checkpoint")
         hook.begin_step()
     assert messages.containing("hook.on_checkpoint(function)")
     with pytest.raises(SMDebugTypeError, match="without arguments"):
@@ -495,7 +495,7 @@ def test_a_checkpoint_that_fails_reaches_the_training_in_strict_mode_only(
     with hook_that_listens(out_dir) as hook:
         hook.on_checkpoint(lambda: 1 // 0)
         asked_for_a_checkpoint(out_dir)
-        recorded.wait_until(lambda: hook._rule_watch.requests)
+        recorded.wait_until_heard(hook, "checkpoint")
         if strict:
             with pytest.raises(ZeroDivisionError):
                 hook.begin_step()
@@ -510,17 +510,30 @@ def test_processes_that_ask_for_the_same_thing_are_answered_once(out_dir):
         hook.on_checkpoint(lambda: written.append(int(hook.step)))
         for step in (7, 7, 8):
             asked_for_a_checkpoint(out_dir, step=step)
-            time = run_control.asked(out_dir, "checkpoint")["time"]
-            recorded.wait_until(lambda: hook._rule_watch._requests._seen.get("checkpoint") == time)  # noqa: B023
+            recorded.wait_until_heard(hook, "checkpoint")
             hook.begin_step()
         run_control.ask(out_dir, "stop", rule="Mine", step=8, message="")
-        recorded.wait_until(lambda: hook._rule_watch.requests)
+        recorded.wait_until_heard(hook, "stop")
         with pytest.raises(TrainingStopRequested):
             hook.begin_step()
         run_control.ask(out_dir, "stop", rule="Other", step=9, message="")
-        recorded.wait_until(lambda: hook._rule_watch.requests)
+        recorded.wait_until_heard(hook, "stop")
         hook.begin_step()  # the training is ending
     assert written == [0, 2]
+
+
+def test_a_request_is_heard_that_does_not_show_in_the_time_of_the_folder(out_dir, monkeypatch):
+    monkeypatch.setattr(run_requests, "POLL_SECS", 3600)  # the test looks, not a thread
+    with hook_that_listens(out_dir) as hook:
+        asked_for_a_checkpoint(out_dir)
+        hook._rule_watch._requests._look()
+        folder = out_dir / run_control.FOLDER
+        at = folder.stat().st_mtime_ns
+        run_control.ask(out_dir, "stop", rule="Mine", step=7, message="")
+        os.utime(folder, ns=(at, at))  # as if both were written within one tick of the clock
+        hook._rule_watch._requests._look()
+        with pytest.raises(TrainingStopRequested):
+            hook.begin_step()
 
 
 def test_actions_that_take_long_do_not_keep_requests_waiting(out_dir):
@@ -536,7 +549,7 @@ def test_actions_that_take_long_do_not_keep_requests_waiting(out_dir):
         train(hook)
         assert slow.event.wait(60)
         run_control.ask(out_dir, "stop", rule="Mine", step=7, message="")
-        recorded.wait_until(lambda: hook._rule_watch.requests)
+        recorded.wait_until_heard(hook, "stop")
         with pytest.raises(TrainingStopRequested):
             hook.begin_step()
         go_on.set()
@@ -552,7 +565,7 @@ def test_a_stalled_training_is_asked_to_stop(out_dir):
         hook.begin_step()
         hook.save_scalar("x", 1)
         hook.end_step()
-        recorded.wait_until(lambda: hook._rule_watch.requests)
+        recorded.wait_until_heard(hook, "stop")
         with pytest.raises(TrainingStopRequested, match="StalledTrainingRule asked at step 0"):
             hook.begin_step()
         assert run_control.is_answered(out_dir)
@@ -610,7 +623,7 @@ hook = Hook(sys.argv[1], save_config=SaveConfig(save_interval=1), rules=rules)
 seen_at = None
 try:
     while True:
-        if seen_at is None and hook._rule_watch.requests:
+        if seen_at is None and hook._rule_watch._requests._seen:
             seen_at = int(hook.step)
         hook.begin_step()
         hook.save_scalar("x", 1)

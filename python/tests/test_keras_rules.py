@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import Messages
 from keras_models import BATCH, GRADIENTS, WEIGHTS, data, fit, k1, make_hook, trial_of
-from recorded import wait_until
+from recorded import wait_until_heard
 from smdebug import run_control
 from smdebug.exceptions import TrainingStopRequested
 from smdebug.tensorflow import SaveConfig, modes
@@ -37,7 +37,7 @@ def asking(keras: Any, hook: Any, out_dir: Path, request: str, **fields: Any) ->
             self.batches.append(batch)
             if len(self.batches) == 4:
                 run_control.ask(out_dir, request, rule="Mine", step=7, **fields)
-                wait_until(lambda: bool(hook._rule_watch.requests))
+                wait_until_heard(hook, request)
 
     return Asking()
 
@@ -68,7 +68,7 @@ def test_a_stop_outside_of_fit_is_raised(keras: Any, out_dir: Path) -> None:
     model = k1(keras)
     fit(model, hook)
     run_control.ask(out_dir, "stop", rule="Mine", step=7, message="Enough.")
-    wait_until(lambda: bool(hook._rule_watch.requests))
+    wait_until_heard(hook, "stop")
     x, y = data()
     with pytest.raises(TrainingStopRequested, match="Rule Mine asked at step 7"):
         model.evaluate(x, y, batch_size=BATCH, verbose=0, callbacks=[hook])

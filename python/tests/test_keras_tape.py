@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from conftest import Messages
 from keras_models import BATCH, data, k1, trial_of, value, weights
-from recorded import wait_until
+from recorded import wait_until, wait_until_heard
 from smdebug import run_control
 from smdebug.exceptions import TrainingStopRequested
 from smdebug.tensorflow import SaveConfig, modes
@@ -209,7 +209,7 @@ RULE = {"rule": "VanishingGradient", "actions": '[{"name": "log", "level": "info
 
 def ask_to_stop(hook: Any, out_dir: Path) -> None:
     run_control.ask(out_dir, "stop", rule="Mine", step=7, message="Enough.")
-    wait_until(lambda: bool(hook._rule_watch.requests))
+    wait_until_heard(hook, "stop")
 
 
 def test_a_stop_ends_a_loop(keras: Any, out_dir: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mxnet import gluon
 from mxnet_training import only, rows, small, step, trainer_of
-from recorded import wait_until
+from recorded import wait_until_heard
 from smdebug import run_control
 from smdebug.exceptions import TrainingStopRequested
 from smdebug.mxnet import Hook, create_trial
@@ -30,9 +30,8 @@ def test_gradients_are_saved_for_a_rule_and_a_request_ends_the_training(out_dir:
     begins = hook._capture.roots[0].begins_step
     assert begins.is_fast  # the last step saved nothing
     run_control.ask(out_dir, "stop", rule="Mine", step=7, message="Enough.")
-    watch = hook._rule_watch
-    assert watch is not None
-    wait_until(lambda: bool(watch.requests) and not begins.is_fast)
+    wait_until_heard(hook, "stop")
+    assert not begins.is_fast
     with pytest.raises(TrainingStopRequested, match="Rule Mine asked at step 7"):
         step(net, loss, trainer, *next(data))
     step(net, loss, trainer, *next(data))  # what follows is the end of the training

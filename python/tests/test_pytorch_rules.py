@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 
 import pytest
 import recorded
@@ -104,8 +103,7 @@ def test_a_checkpoint_holds_the_weights_before_the_step_that_is_stopped(out_dir,
     step(1e-12)
     hook.end_step()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    while len(hook._rule_watch.requests) < 2:
-        time.sleep(0.01)
+    recorded.wait_until_heard(hook, "checkpoint", "stop")
     with pytest.raises(TrainingStopRequested, match="VanishingGradient asked at step 1"):
         step(1)
     saved = torch.load(file)
@@ -155,7 +153,7 @@ seen = -1
 step = -1
 try:
     for step in range(10**6):
-        if seen < 0 and hook._rule_watch.requests:
+        if seen < 0 and hook._rule_watch._requests._seen:
             seen = step - 1
         loss = model(torch.ones(3, 4)).square().sum()
         (loss * (1e-12 if step >= 3 else 1)).backward()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import lightning
 import ml_dtypes
 import numpy as np
 import pytest
+import recorded
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
@@ -108,8 +108,7 @@ def test_lightning_ends_as_a_rule_asks_for_it(tmp_path: Path) -> None:
             if int(hook.step) == 2:
                 for request in ("checkpoint", "stop"):
                     run_control.ask(tmp_path / "run", request, rule="Mine", step=2, message="")
-                while len(hook._rule_watch.requests) < 2:
-                    time.sleep(0.01)
+                recorded.wait_until_heard(hook, "checkpoint", "stop")
 
     trainer = lightning.Trainer(
         max_epochs=50,

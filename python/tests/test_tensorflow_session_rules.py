@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import session_training as training
 import smdebug.tensorflow as smd
-from recorded import wait_until
+from recorded import wait_until_heard
 from smdebug import run_control
 from smdebug.exceptions import TrainingStopRequested
 
@@ -28,7 +28,7 @@ def test_gradients_are_saved_for_a_rule_and_a_stop_ends_the_session(out_dir: Pat
     def run(session: Any, feed: Any) -> None:
         if len(runs) == 5:
             run_control.ask(out_dir, "stop", rule="Mine", step=7, message="Enough.")
-            wait_until(lambda: bool(hook._rule_watch.requests))
+            wait_until_heard(hook, "stop")
         session.run(net.train, feed)
         runs.append(int(hook.step))
 
