@@ -2,6 +2,9 @@
 
 // A queue bounded by weight (bytes), for moving values from one thread to another.
 // Thread-safe: any number of producers and consumers.
+//
+// Waking a thread costs a producer 10 to 20 µs. So a consumer that has nothing to do looks again by
+// itself for a while, after pauses that grow, and meanwhile is woken only if several items wait.
 
 #include <algorithm>
 #include <chrono>
@@ -24,27 +27,36 @@ class BoundedQueue final {
   bool push(T item, size_t weight, std::chrono::nanoseconds timeout) {
     std::unique_lock lock(mutex_);
     const auto fits = [&] { return closed_ || weight_ == 0 || weight_ + weight <= limit_; };
-    if (!fits() && !space_.wait_for(lock, timeout, fits)) return false;
+    if (!fits()) {
+      hurry();
+      if (!space_.wait_for(lock, timeout, fits)) return false;
+    }
     if (closed_) return false;
     items_.emplace_back(std::move(item), weight);
     weight_ += weight;
     peak_ = std::max(peak_, weight_);
+    const bool will_be_seen = dozing_ && items_.size() < kMostUnseen;
     lock.unlock();
-    item_.notify_one();
+    if (!will_be_seen) item_.notify_one();
     return true;
   }
+
+  // A consumer looks at once: somebody waits for what it does.
+  void hurry() { item_.notify_one(); }
 
   // Waits until pop() would return at once. False: not before the deadline.
   bool wait_until(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(mutex_);
-    return item_.wait_until(lock, deadline, [&] { return closed_ || !items_.empty(); });
+    doze(lock, deadline);
+    return item_.wait_until(lock, deadline, [&] { return is_ready(); });
   }
 
   // Waits for an item; its weight counts until `done` is called with it.
   // nullopt: closed and drained.
   std::optional<std::pair<T, size_t>> pop() {
     std::unique_lock lock(mutex_);
-    item_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    doze(lock, std::chrono::steady_clock::time_point::max());
+    item_.wait(lock, [&] { return is_ready(); });
     if (items_.empty()) return std::nullopt;
     auto front = std::move(items_.front());
     items_.pop_front();
@@ -77,6 +89,23 @@ class BoundedQueue final {
   }
 
  private:
+  static constexpr size_t kMostUnseen = 4;
+  static constexpr std::chrono::milliseconds kFirstDoze{1};
+  static constexpr std::chrono::milliseconds kLastDoze{16};
+
+  bool is_ready() const { return closed_ || !items_.empty(); }
+
+  // What comes meanwhile waits no longer than nothing came before.
+  void doze(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline) {
+    for (auto pause = kFirstDoze; !is_ready() && pause <= kLastDoze; pause *= 2) {
+      const auto end = std::chrono::steady_clock::now() + pause;
+      if (end >= deadline) return;
+      dozing_ = true;
+      item_.wait_until(lock, end);
+      dozing_ = false;
+    }
+  }
+
   const size_t limit_;
   mutable std::mutex mutex_;  // guards everything below
   std::condition_variable item_;
@@ -85,6 +114,7 @@ class BoundedQueue final {
   size_t weight_ = 0;
   size_t peak_ = 0;
   bool closed_ = false;
+  bool dozing_ = false;  // a consumer looks soon
 };
 
 }  // namespace smd

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <thread>
+#include <vector>
 
 namespace smd {
 namespace {
@@ -41,6 +42,36 @@ TEST(BoundedQueue, never_holds_more_than_its_limit) {
   }
   EXPECT_EQ(expected, kItems);
   EXPECT_LE(queue.peak(), 10u);
+}
+
+TEST(BoundedQueue, gives_items_to_a_consumer_that_looks_by_itself_or_is_asleep) {
+  BoundedQueue<int> queue(100);
+  std::vector<int> taken;
+  std::jthread consumer([&] {
+    while (auto item = queue.pop()) {
+      taken.push_back(item->first);
+      queue.done(item->second);
+    }
+  });
+  const auto push_after = [&](int item, std::chrono::milliseconds pause) {
+    std::this_thread::sleep_for(pause);
+    EXPECT_TRUE(queue.push(item, 1, kLong));
+  };
+  push_after(0, std::chrono::milliseconds(0));
+  push_after(1, std::chrono::milliseconds(2));   // it looks again soon
+  push_after(2, std::chrono::milliseconds(50));  // it has gone to sleep
+  queue.close();
+  consumer.join();
+  EXPECT_EQ(taken, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(BoundedQueue, wakes_a_consumer_that_looks_by_itself_when_there_is_no_room) {
+  BoundedQueue<int> queue(1);
+  std::jthread consumer([&] {
+    while (auto item = queue.pop()) queue.done(item->second);
+  });
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(queue.push(i, 1, kLong));
+  queue.close();
 }
 
 TEST(BoundedQueue, gives_up_when_no_room_comes_in_time) {

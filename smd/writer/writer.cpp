@@ -498,6 +498,7 @@ void Writer::end_job(const JobEnd& end) {
 
 bool Writer::wait_until_written(std::chrono::milliseconds most) {
   flush();
+  shared_->queue.hurry();
   std::unique_lock lock(shared_->mutex);
   return shared_->changed.wait_for(lock, most, [&] { return shared_->progress >= handed_over_; });
 }
