@@ -218,8 +218,9 @@ class Tensor:
         """What `look` finds; None if the tensor is there, but not in this form."""
         if worker is not None and not isinstance(worker, str):
             raise SMDebugTypeError(f"worker must be a worker's name or None, not {worker!r}.")
-        if key in self._cached:
-            return self._cached[key]
+        found = self._cached.get(key) if self._cached else None
+        if found is not None:
+            return found
         found = self._read(look, step, mode)
         if found is None:
             self.trial._refresh()
@@ -253,18 +254,18 @@ class Tensor:
 
     def _read(self, look: Any, step: int, mode: ModeKeys) -> Any:
         """Waits for a file that the index promises, as long as there is hope for it."""
-        for _ in range(max(1, self.trial._missing_file_retries)):
+        tries = 1
+        while True:
             try:
                 return look()
             except FileNotFoundError as missing:
-                if self._is_lost(step, mode):
+                if tries >= self.trial._missing_file_retries or self._is_lost(step, mode):
                     raise TensorUnavailableForStep(
                         self.name, step, mode, reason=str(missing)
                     ) from missing
-                lost = missing
-                self.trial._core.wait(_MISSING_FILE_WAIT_SECS)
-                self.trial._core.refresh()
-        raise TensorUnavailableForStep(self.name, step, mode, reason=str(lost)) from lost
+            tries += 1
+            self.trial._core.wait(_MISSING_FILE_WAIT_SECS)
+            self.trial._core.refresh()
 
     def _is_lost(self, step: int, mode: ModeKeys) -> bool:
         """The job has ended, or a later step is there: a file that is missing now will not come."""

@@ -121,25 +121,42 @@ std::optional<Place> find(const Trial& trial, std::string_view name, Step step, 
   return place;
 }
 
-nb::object read(Trial& trial, const Snapshot& now, const Location& at) {
+smd::TensorValue read_value(Trial& trial, const Snapshot& now, const Location& at) {
   smd::Result<smd::TensorValue> value = [&] {
     const nb::gil_scoped_release released;
     return trial.read(now, at);
   }();
-  return to_numpy(check(std::move(value)));
+  return check(std::move(value));
+}
+
+// A NumPy scalar; nullptr for types that are made by way of an array, which takes longer.
+nb::object real_scalar(smd::DType dtype, const std::byte* element) {
+  const auto make = [&]<typename T>(const char* type, T number) {
+    std::memcpy(&number, element, sizeof(number));
+    return nb::module_::import_("numpy").attr(type)(static_cast<double>(number));
+  };
+  if (dtype == smd::DType::float32) return make("float32", float{});
+  if (dtype == smd::DType::float64) return make("float64", double{});
+  return {};
 }
 
 nb::object number(const smd::Number& value) {
+  if (nb::object made = real_scalar(value.dtype, value.bits.data()); made.is_valid()) return made;
   return to_numpy(value.dtype, {}, smd::Bytes(value.bytes().begin(), value.bytes().end()))
       .attr("__getitem__")(nb::tuple());
 }
 
 // One element, whatever its shape, as a NumPy scalar.
-nb::object scalar(nb::object array) {
-  if (nb::cast<int64_t>(array.attr("size")) != 1) {
+nb::object read_scalar(Trial& trial, const Snapshot& now, const Location& at) {
+  smd::TensorValue value = read_value(trial, now, at);
+  if (value.view().size() != 1) {
     raise("SMDebugRuntimeError",
           "The record of a reduction holds something other than one number.");
   }
+  if (nb::object made = real_scalar(value.dtype, value.elements.data()); made.is_valid()) {
+    return made;
+  }
+  const nb::object array = to_numpy(std::move(value));
   return array.attr("reshape")(nb::tuple()).attr("__getitem__")(nb::tuple());
 }
 
@@ -148,7 +165,7 @@ nb::object value(Trial& trial, const std::string& name, Step step, Mode mode,
   const auto place = find(trial, name, step, mode, worker);
   if (!place) return nb::none();
   const auto at = place->now->find(*place->row, place->tensor, Slot::value(), place->worker);
-  return at ? read(trial, *place->now, *at) : nb::none();
+  return at ? to_numpy(read_value(trial, *place->now, *at)) : nb::none();
 }
 
 nb::object reduction_value(Trial& trial, const std::string& name, Step step,
@@ -158,7 +175,7 @@ nb::object reduction_value(Trial& trial, const std::string& name, Step step,
   if (!place) return nb::none();
   if (const auto slot = place->now->find_slot(reduction, abs)) {
     if (const auto at = place->now->find(*place->row, place->tensor, *slot, place->worker)) {
-      return scalar(read(trial, *place->now, *at));
+      return read_scalar(trial, *place->now, *at);
     }
   }
   const bool prefixed = reduction.starts_with("abs_");
@@ -195,7 +212,7 @@ nb::object reduction_values(Trial& trial, const std::string& name, Step step, Mo
       const Slot slot = Slot::from_id(entry.slot);
       if (slot.is_value()) continue;
       const Location at{id, static_cast<uint32_t>(&entry - layout.entries().data())};
-      out[nb::make_tuple(now.names().ops[slot.op()], slot.abs())] = scalar(read(trial, now, at));
+      out[nb::make_tuple(now.names().ops[slot.op()], slot.abs())] = read_scalar(trial, now, at);
     }
   });
   return found ? nb::object(out) : nb::none();

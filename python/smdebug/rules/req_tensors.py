@@ -64,23 +64,26 @@ class RequiredTensorsForTrial:
         missing = [s for s in steps if self.trial.has_passed_step(s) is not StepState.AVAILABLE]
         if missing:
             self.trial.wait_for_steps(missing)
-        for name, tensor in self._tensors.items():
-            for step in dict.fromkeys(self._steps[name]):
-                self._read(tensor, step)
-
-    def _read(self, tensor: Tensor, step: int) -> None:
-        before, known = self.trial.cache, len(tensor._cached)
+        before = self.trial.cache
         self.trial.cache = True
         try:
-            try:
-                tensor.value(step)
-            except TensorUnavailableForStep as error:
-                if not error.has_reductions:
-                    raise
-                tensor.reduction_values(step)
+            for name, tensor in self._tensors.items():
+                self._read(tensor, self._steps[name], not before)
         finally:
             self.trial.cache = before
-            if not before:
+
+    def _read(self, tensor: Tensor, steps: list[int], forget_later: bool) -> None:
+        known = len(tensor._cached)
+        try:
+            for step in dict.fromkeys(steps):
+                try:
+                    tensor.value(step)
+                except TensorUnavailableForStep as error:
+                    if not error.has_reductions:
+                        raise
+                    tensor.reduction_values(step)
+        finally:
+            if forget_later:
                 # Keys stand in the order in which they came.
                 self._held += [(tensor, key) for key in islice(tensor._cached, known, None)]
 
