@@ -14,22 +14,17 @@
 #include "smd/base/signals_blocked.h"
 #include "smd/format/packed_block.h"
 #include "smd/format/packed_file_name.h"
-#include "smd/format/packed_footer.h"
 #include "smd/format/packed_log.h"
 #include "smd/format/packed_manifest.h"
 #include "smd/format/tensor_record.h"
 #include "smd/format/tfrecord.h"
 #include "smd/writer/internal/block_builder.h"
+#include "smd/writer/internal/growing_segment.h"
 #include "smd/writer/run_files.h"
 
 namespace smd {
 namespace {
 
-// Small records gather in memory up to this size before they go to the segment.
-constexpr size_t kBufferBytes = size_t{256} << 10;
-// Elements of at most this many bytes are copied into the buffer, longer ones written from where
-// they are.
-constexpr size_t kCopyBytes = size_t{16} << 10;
 // From here on a thread of its own for the checksum pays.
 constexpr size_t kApartBytes = size_t{4} << 20;
 // A log that has reached this ends with its segment, long before a footer could not hold it.
@@ -116,14 +111,15 @@ class PackedSink final : public Sink {
     SMD_RETURN_IF_ERROR(open_step());
     format::TensorHead packed = head;
     packed.dtype = DType::string;
-    const size_t start = buffer_.size();
+    std::string& buffer = segment_->buffer();
+    const size_t start = buffer.size();
     begin_raw(packed, 0);
-    format::append_string_record(buffer_, step_, packed, strings);
-    const ByteSpan record = as_bytes(buffer_).subspan(start);
+    format::append_string_record(buffer, step_, packed, strings);
+    const ByteSpan record = as_bytes(buffer).subspan(start);
     raws_.back().length = record.size();
     raws_.back().crc32c = crc32c(
         record.subspan(format::kRecordHeaderBytes, record.size() - format::kRecordOverheadBytes));
-    return flush_if_full();
+    return segment_->flush_if_full();
   }
 
   Status shape(std::string_view tensor, std::string_view original_name,
@@ -141,36 +137,30 @@ class PackedSink final : public Sink {
     SMD_RETURN_IF_ERROR(open_step());
     internal::BlockBuilder::Schema& schema = block_.finish(values_);
     make_entries(schema);
-    SMD_RETURN_IF_ERROR(segment_->append({{as_bytes(buffer_)}}));
-    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment_->sync());
-    SMD_RETURN_IF_ERROR(log_->append({{as_bytes(entries_)}}));
-    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(log_->sync());
+    const bool is_first = !segment_->has_steps();
+    SMD_RETURN_IF_ERROR(segment_->commit_step(entries_));
     // From here on the step is there, and so are the names and the schema that it brought.
-    if (log_text_.empty()) first_saved_ = options_.clock->now();
-    log_text_ += entries_;
-    names_logged_ = names_.size();
-    if (split_) features_logged_ |= format::kSplitTensors;
+    if (is_first) logged_.first_saved = options_.clock->now();
+    logged_.names = names_.size();
+    if (split_) logged_.features |= format::kSplitTensors;
     schema.logged = true;
-    holds_tensors_ = holds_tensors_ || !raws_.empty();
-    step_open_ = false;
+    logged_.has_tensors = logged_.has_tensors || !raws_.empty();
     reset_step();
     if (const auto at = due(); at && options_.clock->now() >= *at) (void)close_segment();
     return {};
   }
 
   std::optional<std::chrono::steady_clock::time_point> due() const override {
-    if (!options_.spooled || step_open_ || log_text_.empty()) return std::nullopt;
-    return first_saved_ + options_.max_segment_age;
+    if (!options_.spooled || !segment_ || segment_->in_step() || !segment_->has_steps()) {
+      return std::nullopt;
+    }
+    return logged_.first_saved + options_.max_segment_age;
   }
 
   Status tick() override { return close_segment(); }
 
   void abandon_step() override {
-    if (step_open_) {
-      segment_->truncate(base_);
-      log_->truncate(log_text_.size());
-    }
-    step_open_ = false;
+    if (segment_) segment_->abandon_step();
     reset_step();
   }
 
@@ -217,6 +207,14 @@ class PackedSink final : public Sink {
     std::string end;
   };
 
+  // What the open segment and its log hold.
+  struct Logged {
+    uint32_t names = 0;     // how many
+    uint64_t features = 0;  // those that the log says are needed
+    bool has_tensors = false;
+    std::chrono::steady_clock::time_point first_saved;  // when the first step was
+  };
+
   // As many whole rows as fit into a record, or elements where not even one row does.
   void plan_parts(uint64_t overhead) {
     const size_t size = size_of(incoming_->dtype);
@@ -249,13 +247,14 @@ class PackedSink final : public Sink {
                             .wall_secs = incoming_->wall_secs,
                             .other_names = other_names,
                             .as_is = true};
+    std::string& buffer = segment_->buffer();
     if (count * size_of(head.dtype) >= format::kLargeTensorBytes) {
-      format::append_filling(buffer_, step_, head, count, position());
-      head.padding =
-          format::aligning_padding(step_, head, count, position(), format::kLargeAlignment);
+      format::append_filling(buffer, step_, head, count, segment_->position());
+      head.padding = format::aligning_padding(step_, head, count, segment_->position(),
+                                              format::kLargeAlignment);
     }
     if (head.padding.value_or(UINT32_MAX) > kMostPadding) {
-      head.padding = format::aligning_padding(step_, head, count, position());
+      head.padding = format::aligning_padding(step_, head, count, segment_->position());
     }
     begin_raw(head, format::record_bytes(step_, head, count));
     if (split) {
@@ -264,10 +263,10 @@ class PackedSink final : public Sink {
       raws_.back().count = count;
     }
     incoming_->next += count;
-    const size_t start = buffer_.size();
-    format::append_record_start(buffer_, step_, head, count);
+    const size_t start = buffer.size();
+    format::append_record_start(buffer, step_, head, count);
     pending_ = Pending{.left = count * size_of(incoming_->dtype)};
-    pending_->crc = crc32c(as_bytes(buffer_).subspan(start + format::kRecordHeaderBytes));
+    pending_->crc = crc32c(as_bytes(buffer).subspan(start + format::kRecordHeaderBytes));
     format::append_record_end(pending_->end, step_, head);
   }
 
@@ -286,9 +285,9 @@ class PackedSink final : public Sink {
   Status end_record() {
     const ByteSpan end = as_bytes(pending_->end);
     raws_.back().crc32c = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
-    buffer_ += pending_->end;
+    segment_->buffer() += pending_->end;
     pending_.reset();
-    return flush_if_full();
+    return segment_->flush_if_full();
   }
 
   static uint64_t element_bytes(const format::TensorHead& head) {
@@ -301,32 +300,26 @@ class PackedSink final : public Sink {
     if (wall_secs_ == 0) wall_secs_ = wall_secs;
   }
 
-  // Where the next byte of the step goes in the segment.
-  uint64_t position() const { return segment_->size() + buffer_.size(); }
-
   // Before the first byte of a step: a segment with room for it.
   Status open_step() {
-    if (step_open_) return {};
+    if (segment_ && segment_->in_step()) return {};
     const uint64_t most =
-        holds_tensors_ ? options_.max_tensor_segment_bytes : options_.max_number_segment_bytes;
+        logged_.has_tensors ? options_.max_tensor_segment_bytes : options_.max_number_segment_bytes;
     // What cannot be closed properly has its log all the same.
-    if (segment_ && (segment_->size() >= most || log_text_.size() >= kMostLogBytes)) {
+    if (segment_ && (segment_->size_bytes() >= most || segment_->log_bytes() >= kMostLogBytes)) {
       (void)close_segment();
     }
     if (!segment_) SMD_RETURN_IF_ERROR(open_segment());
-    base_ = segment_->size();
-    step_open_ = true;
+    segment_->begin_step();
     return {};
   }
 
   Status open_segment() {
     if (writer_.empty()) SMD_RETURN_IF_ERROR(choose_writer());
     const uint32_t number = sequence_++;  // a name that did not work is not tried again
-    SMD_TRY(auto segment, options_.storage->append(format::segment_file_name(writer_, number)));
-    SMD_TRY(auto log, options_.storage->append(format::log_file_name(writer_, number)));
-    segment_path_ = format::segment_file_name(writer_, number);
-    segment_ = std::move(segment);
-    log_ = std::move(log);
+    SMD_TRY(segment_,
+            internal::GrowingSegment::open(*options_.storage, {.writer = writer_, .number = number},
+                                           options_.durable));
     return {};
   }
 
@@ -367,33 +360,13 @@ class PackedSink final : public Sink {
     return {};
   }
 
-  // Writes the footer and the last entry of the log. Without an open segment nothing happens.
+  // Without an open segment nothing happens.
   Status close_segment() {
-    const auto segment = std::exchange(segment_, nullptr);
-    const auto log = std::exchange(log_, nullptr);
+    auto segment = std::exchange(segment_, std::nullopt);
     if (!segment) return {};
-    const Status ended = write_end(*segment, *log);
-    // Also if its end could not be written: the steps are there.
-    const Status sent = segment->finish();
-    SMD_RETURN_IF_ERROR(log->finish());
-    return ended.ok() ? sent : ended;
-  }
-
-  Status write_end(storage::AppendFile& segment, storage::AppendFile& log) {
-    const std::string text = std::exchange(log_text_, {});
-    names_logged_ = 0;
-    features_logged_ = 0;
+    logged_ = {};
     block_.forget_logged();
-    holds_tensors_ = false;
-    if (text.empty()) return {};  // no step
-    std::string end;
-    format::append_log_entry(end, format::PackedEnd());
-    std::string footer;
-    SMD_RETURN_IF_ERROR(format::append_footer(footer, segment.size(), text + end));
-    SMD_RETURN_IF_ERROR(segment.append({{as_bytes(footer)}}));
-    if (options_.durable == Durability::step) SMD_RETURN_IF_ERROR(segment.sync());
-    SMD_RETURN_IF_ERROR(log.append({{as_bytes(end)}}));
-    return options_.durable == Durability::step ? log.sync() : Status();
+    return segment->close();
   }
 
   // The step's entries, and the block that holds them, too, at the end of the buffer.
@@ -401,50 +374,51 @@ class PackedSink final : public Sink {
     entries_.clear();
     // Stands again before the first step that an older reader would misread.
     const uint64_t features = split_ ? format::kSplitTensors : 0;
-    if (log_text_.empty() || (features & ~features_logged_) != 0) {
+    if (!segment_->has_steps() || (features & ~logged_.features) != 0) {
       format::append_log_entry(entries_,
-                               format::PackedHeader{.features = features_logged_ | features,
+                               format::PackedHeader{.features = logged_.features | features,
                                                     .worker = options_.worker,
                                                     .writer = writer_,
-                                                    .segment = segment_path_,
+                                                    .segment = segment_->path(),
                                                     .created_secs = options_.clock->unix_secs()});
     }
-    if (names_.size() > names_logged_) {
-      format::PackedNames fresh{.first_id = names_logged_};
-      for (uint32_t id = names_logged_; id < names_.size(); ++id) fresh.names.push_back(names_[id]);
+    if (names_.size() > logged_.names) {
+      format::PackedNames fresh{.first_id = logged_.names};
+      for (uint32_t id = logged_.names; id < names_.size(); ++id) fresh.names.push_back(names_[id]);
       format::append_log_entry(entries_, std::move(fresh));
     }
     if (!schema.logged) format::append_log_entry(entries_, schema.packed);
 
     format::PackedStep step{.info = step_,
                             .wall_secs = wall_secs_,
-                            .base = base_,
+                            .base = segment_->base(),
                             .schema = schema.packed.id,
                             .block_crc32c = crc32c(values_),
                             .raws = std::move(raws_),
                             .shapes = std::move(shapes_)};
     const size_t before = entries_.size();
     format::append_log_entry(entries_, step);  // for its size
-    const uint64_t begin = position();
+    const uint64_t begin = segment_->position();
+    const uint64_t before_block = begin - segment_->base();
     format::BlockHead block{.step = step_,
                             .wall_secs = wall_secs_,
                             .offset = begin,
                             .entries = entries_,
                             .values_bytes = values_.size()};
     const format::BlockPlan plan = format::plan_block(block);
-    step.block_offset = begin - base_ + plan.values_offset;
-    step.length = begin - base_ + plan.record_bytes;
+    step.block_offset = before_block + plan.values_offset;
+    step.length = before_block + plan.record_bytes;
     entries_.resize(before);
     format::append_log_entry(entries_, step);
     block.entries = entries_;
-    format::append_block(buffer_, block, values_);
+    format::append_block(segment_->buffer(), block, values_);
     raws_ = std::move(step.raws);
   }
 
   // A record of this length begins here.
   void begin_raw(const format::TensorHead& head, uint64_t length) {
     raws_.push_back({.tensor = names_.add(head.name),
-                     .offset = position() - base_,
+                     .offset = segment_->position() - segment_->base(),
                      .length = length,
                      .dtype = head.dtype,
                      .shape = Shape(head.shape.begin(), head.shape.end())});
@@ -455,38 +429,19 @@ class PackedSink final : public Sink {
   Status append_checked(ByteSpan elements) {
     if (elements.size() < kApartBytes) {
       pending_->crc = crc32c(elements, pending_->crc);
-      return append_elements(elements);
+      return segment_->append(elements);
     }
     std::thread checksum;
     {
       const SignalsBlocked inherited_by_the_thread;
       checksum = std::thread([this, elements] { pending_->crc = crc32c(elements, pending_->crc); });
     }
-    Status appended = append_elements(elements);
+    Status appended = segment_->append(elements);
     checksum.join();
     return appended;
   }
 
-  Status append_elements(ByteSpan elements) {
-    if (elements.size() <= kCopyBytes) {
-      buffer_ += as_text(elements);
-      return flush_if_full();
-    }
-    const ByteSpan pieces[] = {as_bytes(buffer_), elements};
-    SMD_RETURN_IF_ERROR(segment_->append(pieces));
-    buffer_.clear();
-    return {};
-  }
-
-  Status flush_if_full() {
-    if (buffer_.size() < kBufferBytes) return {};
-    SMD_RETURN_IF_ERROR(segment_->append({{as_bytes(buffer_)}}));
-    buffer_.clear();
-    return {};
-  }
-
   void reset_step() {
-    buffer_.clear();
     incoming_.reset();
     pending_.reset();
     split_ = false;
@@ -502,22 +457,12 @@ class PackedSink final : public Sink {
   std::deque<format::PackedManifest> notes_;  // that could not be published yet
   uint32_t note_sequence_ = 0;                // of the next one
 
-  // Of the open segment.
-  std::string segment_path_;
-  std::unique_ptr<storage::AppendFile> segment_;
-  std::unique_ptr<storage::AppendFile> log_;
-  std::string log_text_;          // what the log holds
-  uint32_t names_logged_ = 0;     // how many names it holds
-  uint64_t features_logged_ = 0;  // those that it says are needed
-  bool holds_tensors_ = false;
-  std::chrono::steady_clock::time_point first_saved_;  // when its first step was
+  std::optional<internal::GrowingSegment> segment_;
+  Logged logged_;
 
   // Of the open step.
   StepInfo step_;
   double wall_secs_ = 0;
-  uint64_t base_ = 0;       // where it begins in the segment
-  bool step_open_ = false;  // base_ is known
-  std::string buffer_;      // what is not in the segment yet
   std::optional<Incoming> incoming_;
   std::optional<Pending> pending_;
   bool split_ = false;  // a tensor of the step is stored in parts
