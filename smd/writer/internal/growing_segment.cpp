@@ -77,6 +77,7 @@ void GrowingSegment::abandon_step() {
 }
 
 Status GrowingSegment::close() {
+  abandon_step();
   const Status ended = write_end();
   // Also if its end could not be written: the steps are there.
   const Status sent = segment_->finish();

@@ -49,7 +49,7 @@ class GrowingSegment final {
   void abandon_step();
 
   // Writes the footer and the last entry of the log, if there is a step, and hands both files over.
-  // Nothing may be called afterwards.
+  // A step that is open is abandoned. Nothing may be called afterwards.
   Status close();
 
  private:

@@ -273,6 +273,22 @@ TEST_F(PackedSinkTest, a_failed_step_costs_no_other) {
   EXPECT_EQ(steps[1].info.step, 3);
 }
 
+TEST_F(PackedSinkTest, a_step_that_is_open_when_the_job_ends_leaves_no_byte) {
+  ASSERT_TRUE(save(0, 1).ok());
+  const std::string whole = segment();
+  ASSERT_TRUE(sink->begin_step({.step = 1}).ok());
+  const std::vector<float> elements(100'000);
+  const Shape shape = {100'000};
+  ASSERT_TRUE(
+      sink->tensor({.name = "new", .shape = shape}, std::as_bytes(std::span(elements))).ok());
+  ASSERT_TRUE(sink->end_job({}).ok());
+  sink->abandon_step();
+  ASSERT_TRUE(sink->close().ok());
+  std::string footer;
+  ASSERT_TRUE(format::append_footer(footer, whole.size(), log()).ok());
+  EXPECT_EQ(segment(), whole + footer);
+}
+
 TEST_F(PackedSinkTest, full_segments_are_closed_with_their_log_as_footer) {
   sink = make({.max_tensor_segment_bytes = 2000, .max_number_segment_bytes = 1000});
   for (Step step = 0; step < 20; ++step) ASSERT_TRUE(save(step, 1).ok());
