@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -15,23 +14,20 @@
 
 #include "smd/base/signals_blocked.h"
 #include "smd/storage/copy.h"
+#include "smd/storage/internal/spool_queue.h"
 #include "smd/storage/spool_directory.h"
 
 namespace smd::storage {
+
+using internal::SpoolJob;
+using internal::SpoolQueue;
+
 namespace {
 // How long the thread may take to notice that it shall end.
 constexpr std::chrono::seconds kFarewell{5};
 }  // namespace
 
 struct Spool::Shared {
-  // Something to be done at the destination.
-  struct Job {
-    std::string path;
-    uint64_t bytes = 0;  // held for it in the directory
-    bool removal = false;
-    bool again = false;  // a part of it may be done
-  };
-
   Shared(SpoolOptions o, std::shared_ptr<Storage> r, SpoolDirectory d)
       : options(std::move(o)),
         remote(std::move(r)),
@@ -49,11 +45,8 @@ struct Spool::Shared {
 
   mutable std::mutex mutex;  // guards everything below
   std::condition_variable changed;
-  std::deque<Job> jobs;
-  uint64_t first_number = 0;               // of jobs.front()
-  std::map<std::string, uint64_t> latest;  // path → number of its last job
-  uint64_t held_bytes = 0;                 // of jobs and of files that are being written
-  int64_t growing = 0;                     // files that are open
+  SpoolQueue queue;
+  int64_t growing = 0;  // files that are open
   std::optional<Error> new_error;
   std::string last_message;
   bool failing = false;  // since the last file that was sent
@@ -61,16 +54,11 @@ struct Spool::Shared {
   bool stopping = false;
   bool finished = false;
 
-  // Needs the mutex.
-  void enqueue(Job job) {
-    const uint64_t number = first_number + jobs.size();
-    const auto [known, added] = latest.try_emplace(job.path, number);
-    if (!added) {
-      // The file was replaced or removed before it was sent: there is nothing to send any more.
-      held_bytes -=
-          std::exchange(jobs[std::exchange(known->second, number) - first_number].bytes, 0);
-    }
-    jobs.push_back(std::move(job));
+  // Needs the mutex. `self` is the owner of this.
+  void enqueue(const std::shared_ptr<Shared>& self, SpoolJob job) {
+    queue.add(std::move(job));
+    start(self);
+    changed.notify_all();
   }
 
   bool delivers(std::string_view path) const {
@@ -78,12 +66,6 @@ struct Spool::Shared {
   }
   std::string owner_of(std::string_view path) const {
     return options.delivery ? options.delivery->owner_of(path) : std::string();
-  }
-
-  // Needs the mutex. The file that waits under this name; nullptr: none does.
-  const Job* waiting(std::string_view path) const {
-    const auto found = latest.find(std::string(path));
-    return found == latest.end() ? nullptr : &jobs[found->second - first_number];
   }
 
   // Needs the mutex.
@@ -97,20 +79,20 @@ struct Spool::Shared {
   // False: there is no room.
   bool reserve(uint64_t bytes) {
     std::lock_guard lock(mutex);
-    if (held_bytes + bytes > options.max_bytes) return false;
-    held_bytes += bytes;
+    if (queue.held_bytes() + bytes > options.max_bytes) return false;
+    queue.hold(bytes);
     return true;
   }
   void release(uint64_t bytes) {
     std::lock_guard lock(mutex);
-    held_bytes -= bytes;
+    queue.release(bytes);
   }
 
   Error full() const {
     std::lock_guard lock(mutex);
     return {ErrorCode::io,
             fmt::format("The spool is full: {} bytes wait to be sent to {}, and {} are allowed. {}",
-                        held_bytes, remote->name(), options.max_bytes, last_message)};
+                        queue.held_bytes(), remote->name(), options.max_bytes, last_message)};
   }
 
   // Needs the mutex.
@@ -144,9 +126,7 @@ class Spool::File final : public WriteFile {
     std::lock_guard lock(shared_->mutex);
     SMD_RETURN_IF_ERROR(file_->commit());
     committed_ = true;
-    shared_->enqueue({.path = path_, .bytes = bytes_});
-    shared_->start(shared_);
-    shared_->changed.notify_all();
+    shared_->enqueue(shared_, {.path = path_, .bytes = bytes_});
     return {};
   }
 
@@ -199,12 +179,10 @@ class Spool::GrowingFile final : public AppendFile {
     std::lock_guard lock(shared_->mutex);
     --shared_->growing;
     if (!sent_) {  // goes with the file that it belongs to
-      shared_->held_bytes -= bytes_;
+      shared_->queue.release(bytes_);
       return {};
     }
-    shared_->enqueue({.path = path_, .bytes = bytes_});
-    shared_->start(shared_);
-    shared_->changed.notify_all();
+    shared_->enqueue(shared_, {.path = path_, .bytes = bytes_});
     return {};
   }
 
@@ -232,7 +210,7 @@ Result<std::shared_ptr<Spool>> Spool::open(std::shared_ptr<Storage> remote, Spoo
   {
     std::lock_guard lock(shared->mutex);
     // First of all: an index that was to go must not point into data that is new.
-    for (const FileInfo& file : removed) shared->enqueue({.path = file.path, .removal = true});
+    for (const FileInfo& file : removed) shared->queue.add({.path = file.path, .removal = true});
     std::set<std::string_view> names;
     for (const FileInfo& file : left) names.insert(file.path);
     for (const FileInfo& file : left) {
@@ -242,10 +220,10 @@ Result<std::shared_ptr<Spool>> Spool::open(std::shared_ptr<Storage> remote, Spoo
         continue;
       }
       const auto bytes = static_cast<uint64_t>(file.size_bytes);
-      shared->held_bytes += bytes;
-      shared->enqueue({.path = file.path, .bytes = bytes, .again = true});
+      shared->queue.hold(bytes);
+      shared->queue.add({.path = file.path, .bytes = bytes, .again = true});
     }
-    if (!shared->jobs.empty()) shared->start(shared);
+    if (!shared->queue.empty()) shared->start(shared);
   }
   std::string files = shared->directory.files();
   return std::shared_ptr<Spool>(new Spool(std::move(files), std::move(shared)));
@@ -264,15 +242,14 @@ void Spool::run(std::shared_ptr<Shared> shared) {
   pthread_setname_np(pthread_self(), "smdebug-upload");
   RetrySchedule schedule(shared->options.retry);
   std::unique_lock lock(shared->mutex);
+  SpoolQueue& queue = shared->queue;
   while (true) {
-    shared->changed.wait(lock, [&] { return shared->stopping || !shared->jobs.empty(); });
+    shared->changed.wait(lock, [&] { return shared->stopping || !queue.empty(); });
     if (shared->stopping) break;
-    const Shared::Job job = shared->jobs.front();
-    const uint64_t number = shared->first_number;
-    const auto is_latest = [&] { return shared->latest.at(job.path) == number; };
+    const SpoolJob job = queue.front();
     // What was replaced before it was sent needs no sending. What was to be removed must go, even
     // if it comes again: files that were committed in between count on it.
-    const auto matters = [&] { return job.removal || is_latest(); };
+    const auto matters = [&] { return job.removal || queue.front_is_latest(); };
     Status done;
     if (matters()) {
       lock.unlock();
@@ -286,7 +263,7 @@ void Spool::run(std::shared_ptr<Shared> shared) {
         if (!sent.ok()) done = sent.error();
       }
       lock.lock();
-      if (!done.ok()) shared->jobs.front().again = true;
+      if (!done.ok()) queue.keep_front();
     }
     if (!done.ok() && matters()) {
       const bool vanished = done.error().code == ErrorCode::not_found && !job.removal &&
@@ -301,13 +278,8 @@ void Spool::run(std::shared_ptr<Shared> shared) {
     if (done.ok()) shared->failing = false;
     // What cannot be removed here is sent or removed there once more, which changes nothing.
     if (job.removal) (void)shared->removed->remove(job.path);
-    if (is_latest()) {
-      shared->latest.erase(job.path);
-      if (!job.removal) (void)shared->local->remove(job.path);
-    }
-    shared->held_bytes -= shared->jobs.front().bytes;
-    shared->jobs.pop_front();
-    ++shared->first_number;
+    if (!job.removal && queue.front_is_latest()) (void)shared->local->remove(job.path);
+    queue.pop();
     shared->changed.notify_all();
   }
   shared->finished = true;
@@ -323,11 +295,10 @@ Spool::Pending Spool::pending() const {
   if (!guard_.in_owner()) return {};
   std::lock_guard lock(shared_->mutex);
   Pending pending;
-  for (const auto& [path, number] : shared_->latest) {
-    const Shared::Job& job = shared_->jobs[number - shared_->first_number];
-    if (job.removal) continue;
+  for (const SpoolJob* job : shared_->queue.latest_below("")) {
+    if (job->removal) continue;
     ++pending.files;
-    pending.bytes += job.bytes;
+    pending.bytes += job->bytes;
   }
   return pending;
 }
@@ -337,9 +308,8 @@ std::vector<std::string> Spool::waiting(std::string_view folder) const {
   if (!guard_.in_owner()) return paths;
   const std::string prefix = std::string(folder) + "/";
   std::lock_guard lock(shared_->mutex);
-  for (auto it = shared_->latest.lower_bound(prefix);
-       it != shared_->latest.end() && it->first.starts_with(prefix); ++it) {
-    if (!shared_->jobs[it->second - shared_->first_number].removal) paths.push_back(it->first);
+  for (const SpoolJob* job : shared_->queue.latest_below(prefix)) {
+    if (!job->removal) paths.push_back(job->path);
   }
   return paths;
 }
@@ -353,9 +323,9 @@ std::optional<Error> Spool::take_error() {
 Status Spool::drain() {
   {
     std::unique_lock lock(shared_->mutex);
-    const auto is_empty = [&] { return shared_->jobs.empty() || shared_->stopping; };
+    const auto is_empty = [&] { return shared_->queue.empty() || shared_->stopping; };
     shared_->changed.wait_for(lock, shared_->options.drain_timeout, is_empty);
-    if (shared_->jobs.empty()) return {};
+    if (shared_->queue.empty()) return {};
   }
   const Pending left = pending();
   std::lock_guard lock(shared_->mutex);
@@ -381,7 +351,7 @@ void Spool::stop() {
         shared_->changed.wait_for(lock, kFarewell, [&] { return shared_->finished; });
     if (!ended) return;  // the thread keeps the directory, until the process ends
   }
-  shared_->directory.release(shared_->jobs.empty() && shared_->growing == 0);
+  shared_->directory.release(shared_->queue.empty() && shared_->growing == 0);
 }
 
 Status Spool::close() {
@@ -423,7 +393,7 @@ Result<bool> Spool::put(std::string_view path, ByteSpan content, Put when,
   if (when == Put::if_absent) {
     {
       std::lock_guard lock(shared_->mutex);
-      const Shared::Job* job = shared_->waiting(path);
+      const SpoolJob* job = shared_->queue.latest(path);
       if (job != nullptr && !job->removal) return false;
     }
     return shared_->remote->put(path, content, when, options);
@@ -431,10 +401,8 @@ Result<bool> Spool::put(std::string_view path, ByteSpan content, Put when,
   // Small, and never refused: an index or a marker without room would lose what is there already.
   std::lock_guard lock(shared_->mutex);
   SMD_RETURN_IF_ERROR(shared_->local->put(path, content, when, options));
-  shared_->held_bytes += content.size();
-  shared_->enqueue({.path = std::string(path), .bytes = content.size()});
-  shared_->start(shared_);
-  shared_->changed.notify_all();
+  shared_->queue.hold(content.size());
+  shared_->enqueue(shared_, {.path = std::string(path), .bytes = content.size()});
   return true;
 }
 
@@ -442,7 +410,7 @@ Result<std::unique_ptr<ReadFile>> Spool::open(std::string_view path) {
   SMD_RETURN_IF_ERROR(check_owner());
   {
     std::lock_guard lock(shared_->mutex);
-    if (const Shared::Job* job = shared_->waiting(path)) {
+    if (const SpoolJob* job = shared_->queue.latest(path)) {
       if (!job->removal) return shared_->local->open(path);
       return Error{ErrorCode::not_found, fmt::format("There is no file: {}", path)};
     }
@@ -454,7 +422,7 @@ Result<FileInfo> Spool::stat(std::string_view path) {
   SMD_RETURN_IF_ERROR(check_owner());
   {
     std::lock_guard lock(shared_->mutex);
-    if (const Shared::Job* job = shared_->waiting(path)) {
+    if (const SpoolJob* job = shared_->queue.latest(path)) {
       if (!job->removal) return shared_->local->stat(path);
       return Error{ErrorCode::not_found, fmt::format("There is no file: {}", path)};
     }
@@ -469,13 +437,11 @@ Result<std::vector<FileInfo>> Spool::list(std::string_view folder, std::string_v
   const std::string prefix = folder.empty() ? "" : std::string(folder) + "/";
   {
     std::lock_guard lock(shared_->mutex);
-    for (auto it = shared_->latest.lower_bound(prefix);
-         it != shared_->latest.end() && it->first.starts_with(prefix); ++it) {
-      if (it->first <= start_after) continue;
-      const Shared::Job& job = shared_->jobs[it->second - shared_->first_number];
-      auto& entry = waiting[it->first];
-      if (job.removal) continue;
-      SMD_TRY(entry, shared_->local->stat(it->first));
+    for (const SpoolJob* job : shared_->queue.latest_below(prefix)) {
+      if (job->path <= start_after) continue;
+      auto& entry = waiting[job->path];
+      if (job->removal) continue;
+      SMD_TRY(entry, shared_->local->stat(job->path));
     }
   }
   SMD_TRY(const auto there, shared_->remote->list(folder, start_after));
@@ -493,9 +459,7 @@ Status Spool::remove(std::string_view path) {
   std::lock_guard lock(shared_->mutex);
   SMD_RETURN_IF_ERROR(shared_->removed->put(path, {}, Put::always, {}));
   SMD_RETURN_IF_ERROR(shared_->local->remove(path));
-  shared_->enqueue({.path = std::string(path), .removal = true});
-  shared_->start(shared_);
-  shared_->changed.notify_all();
+  shared_->enqueue(shared_, {.path = std::string(path), .removal = true});
   return {};
 }
 
