@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "smd/base/json.h"
 #include "smd/collection/pattern.h"
 
 namespace smd {
@@ -396,6 +397,11 @@ std::string_view name_of(DifferenceKind kind) {
     case DifferenceKind::strings: return "strings";
   }
   return "value";
+}
+
+Json Diff::Compared::to_json() const {
+  return {{"steps", steps},       {"tensors", tensors},       {"values", values},
+          {"elements", elements}, {"reductions", reductions}, {"shapes", shapes}};
 }
 
 Result<Diff> diff_trials(Trial& a, Trial& b, const DiffOptions& options) {

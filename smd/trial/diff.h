@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "smd/base/json_fwd.h"
 #include "smd/base/result.h"
 #include "smd/trial/element_diff.h"
 #include "smd/trial/trial.h"
@@ -78,6 +79,9 @@ struct Diff {
     int64_t elements = 0;
     int64_t reductions = 0;
     int64_t shapes = 0;
+
+    // One key per count, named like it.
+    Json to_json() const;
   };
 
   std::string name_a;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "smd/base/json.h"
 #include "smd/format/file_name.h"
 #include "tests/support/planted_run.h"
 
@@ -61,6 +62,9 @@ TEST_F(DiffTest, identical_runs_are_equal) {
   EXPECT_EQ(found.compared.elements, 12);
   EXPECT_EQ(found.compared.reductions, 3);
   EXPECT_EQ(found.compared.shapes, 3);
+  EXPECT_EQ(
+      dump_json(found.compared.to_json()),
+      R"({"steps": 3, "tensors": 3, "values": 6, "elements": 12, "reductions": 3, "shapes": 3})");
 }
 
 TEST_F(DiffTest, two_empty_runs_are_equal) { EXPECT_TRUE(diff().equal()); }

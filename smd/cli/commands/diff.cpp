@@ -95,13 +95,7 @@ Json json_of(const Diff& diff) {
           {"differing_tensors", diff.differing_tensors},
           {"only_in_a", json_of(diff.only_in_a)},
           {"only_in_b", json_of(diff.only_in_b)},
-          {"compared",
-           {{"steps", diff.compared.steps},
-            {"tensors", diff.compared.tensors},
-            {"values", diff.compared.values},
-            {"elements", diff.compared.elements},
-            {"reductions", diff.compared.reductions},
-            {"shapes", diff.compared.shapes}}}};
+          {"compared", diff.compared.to_json()}};
 }
 
 // "2 tensors: a, b".
