@@ -1,37 +1,29 @@
 #include "smd/writer/sinks/packed.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <optional>
 #include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "smd/base/crc32c.h"
-#include "smd/base/signals_blocked.h"
 #include "smd/format/packed_block.h"
 #include "smd/format/packed_file_name.h"
 #include "smd/format/packed_log.h"
 #include "smd/format/packed_manifest.h"
 #include "smd/format/tensor_record.h"
-#include "smd/format/tfrecord.h"
 #include "smd/writer/internal/block_builder.h"
 #include "smd/writer/internal/growing_segment.h"
+#include "smd/writer/internal/record_builder.h"
 #include "smd/writer/run_files.h"
 
 namespace smd {
 namespace {
 
-// From here on a thread of its own for the checksum pays.
-constexpr size_t kApartBytes = size_t{4} << 20;
 // A log that has reached this ends with its segment, long before a footer could not hold it.
 constexpr size_t kMostLogBytes = size_t{8} << 20;
-
-// No record of a large tensor has more.
-constexpr uint32_t kMostPadding = 1024;
 
 class PackedSink final : public Sink {
  public:
@@ -50,8 +42,7 @@ class PackedSink final : public Sink {
 
   Status tensor(const format::TensorHead& head, ByteSpan elements) override {
     note_time(head.wall_secs);
-    const uint64_t bytes = element_bytes(head);
-    if (format::is_block_value(head.dtype, head.shape) && bytes == elements.size()) {
+    if (format::is_block_value(head.dtype, head.shape) && size_of(head.dtype) == elements.size()) {
       internal::BlockBuilder::Number number{.dtype = head.dtype,
                                             .rank = static_cast<uint8_t>(head.shape.size())};
       std::copy(elements.begin(), elements.end(), number.bits.begin());
@@ -60,39 +51,10 @@ class PackedSink final : public Sink {
       return {};
     }
     SMD_RETURN_IF_ERROR(open_step());
-    format::TensorHead packed = head;
-    packed.as_is = true;
-    const uint64_t count = bytes / size_of(head.dtype);
-    incoming_ = Incoming{.name = std::string(head.name),
-                         .other_names = {head.other_names.begin(), head.other_names.end()},
-                         .first_raw = raws_.size(),
-                         .dtype = head.dtype,
-                         .shape = Shape(head.shape.begin(), head.shape.end()),
-                         .wall_secs = head.wall_secs,
-                         .count = count};
-    packed.padding =
-        bytes >= format::kLargeTensorBytes ? kMostPadding : uint32_t{format::kPackedAlignment};
-    const uint64_t record = format::record_bytes(step_, packed, count);
-    if (record > options_.max_record_bytes && count > 1) plan_parts(record - bytes);
-    begin_record();
-    return more(elements);
+    return records_.tensor(head, elements);
   }
 
-  Status more(ByteSpan elements) override {
-    for (;;) {
-      const ByteSpan now = elements.first(std::min<uint64_t>(pending_->left, elements.size()));
-      SMD_RETURN_IF_ERROR(append_checked(now));
-      pending_->left -= now.size();
-      if (pending_->left > 0) return {};
-      elements = elements.subspan(now.size());
-      SMD_RETURN_IF_ERROR(end_record());
-      if (incoming_->next == incoming_->count) break;
-      begin_record();
-    }
-    list_other_names();
-    incoming_.reset();
-    return {};
-  }
+  Status more(ByteSpan elements) override { return records_.more(elements); }
 
   Status reductions(std::string_view tensor, double wall_secs,
                     std::span<const StoredReduction> values) override {
@@ -109,17 +71,7 @@ class PackedSink final : public Sink {
                  std::span<const std::string_view> strings) override {
     note_time(head.wall_secs);
     SMD_RETURN_IF_ERROR(open_step());
-    format::TensorHead packed = head;
-    packed.dtype = DType::string;
-    std::string& buffer = segment_->buffer();
-    const size_t start = buffer.size();
-    begin_raw(packed, 0);
-    format::append_string_record(buffer, step_, packed, strings);
-    const ByteSpan record = as_bytes(buffer).subspan(start);
-    raws_.back().length = record.size();
-    raws_.back().crc32c = crc32c(
-        record.subspan(format::kRecordHeaderBytes, record.size() - format::kRecordOverheadBytes));
-    return segment_->flush_if_full();
+    return records_.strings(head, strings);
   }
 
   Status shape(std::string_view tensor, std::string_view original_name,
@@ -131,7 +83,7 @@ class PackedSink final : public Sink {
   }
 
   Status end_step() override {
-    if (block_.empty() && raws_.empty() && shapes_.empty()) return {};
+    if (block_.empty() && records_.empty() && shapes_.empty()) return {};
     files_.publish_missing();
     (void)publish_notes();  // its failures were reported before
     SMD_RETURN_IF_ERROR(open_step());
@@ -142,9 +94,9 @@ class PackedSink final : public Sink {
     // From here on the step is there, and so are the names and the schema that it brought.
     if (is_first) logged_.first_saved = options_.clock->now();
     logged_.names = names_.size();
-    if (split_) logged_.features |= format::kSplitTensors;
+    if (records_.has_parts()) logged_.features |= format::kSplitTensors;
     schema.logged = true;
-    logged_.has_tensors = logged_.has_tensors || !raws_.empty();
+    logged_.has_tensors = logged_.has_tensors || !records_.empty();
     reset_step();
     if (const auto at = due(); at && options_.clock->now() >= *at) (void)close_segment();
     return {};
@@ -188,25 +140,6 @@ class PackedSink final : public Sink {
   }
 
  private:
-  // A tensor whose elements are arriving.
-  struct Incoming {
-    std::string name;
-    std::vector<std::string> other_names;
-    size_t first_raw = 0;  // of its records
-    DType dtype = DType::float32;
-    Shape shape;
-    double wall_secs = 0;
-    uint64_t count = 0;     // of elements
-    uint64_t per_part = 0;  // 0: it is one record
-    uint64_t next = 0;      // the first element of the next record
-  };
-  // The record that takes them.
-  struct Pending {
-    uint64_t left = 0;  // bytes of elements to come
-    uint32_t crc = 0;   // of the payload so far
-    std::string end;
-  };
-
   // What the open segment and its log hold.
   struct Logged {
     uint32_t names = 0;     // how many
@@ -214,86 +147,6 @@ class PackedSink final : public Sink {
     bool has_tensors = false;
     std::chrono::steady_clock::time_point first_saved;  // when the first step was
   };
-
-  // As many whole rows as fit into a record, or elements where not even one row does.
-  void plan_parts(uint64_t overhead) {
-    const size_t size = size_of(incoming_->dtype);
-    const uint64_t most = options_.max_record_bytes;
-    const uint64_t fit = std::max<uint64_t>((most - std::min(most, overhead)) / size, 1);
-    const uint64_t rows = static_cast<uint64_t>(incoming_->shape.front());
-    const uint64_t row = incoming_->count / rows;
-    incoming_->per_part = row <= fit ? fit / row * row : fit;
-    split_ = true;
-  }
-
-  void begin_record() {
-    const uint64_t left = incoming_->count - incoming_->next;
-    const bool split = incoming_->per_part > 0;
-    const uint64_t count = split ? std::min(left, incoming_->per_part) : left;
-    Shape part = incoming_->shape;
-    if (split) {
-      const uint64_t row = incoming_->count / static_cast<uint64_t>(part.front());
-      if (count % row == 0) {
-        part.front() = static_cast<int64_t>(count / row);
-      } else {
-        part = {static_cast<int64_t>(count)};
-      }
-    }
-    const std::vector<std::string_view> other_names(incoming_->other_names.begin(),
-                                                    incoming_->other_names.end());
-    format::TensorHead head{.name = incoming_->name,
-                            .dtype = incoming_->dtype,
-                            .shape = part,
-                            .wall_secs = incoming_->wall_secs,
-                            .other_names = other_names,
-                            .as_is = true};
-    std::string& buffer = segment_->buffer();
-    if (count * size_of(head.dtype) >= format::kLargeTensorBytes) {
-      format::append_filling(buffer, step_, head, count, segment_->position());
-      head.padding = format::aligning_padding(step_, head, count, segment_->position(),
-                                              format::kLargeAlignment);
-    }
-    if (head.padding.value_or(UINT32_MAX) > kMostPadding) {
-      head.padding = format::aligning_padding(step_, head, count, segment_->position());
-    }
-    begin_raw(head, format::record_bytes(step_, head, count));
-    if (split) {
-      raws_.back().shape = incoming_->shape;
-      raws_.back().first = incoming_->next;
-      raws_.back().count = count;
-    }
-    incoming_->next += count;
-    const size_t start = buffer.size();
-    format::append_record_start(buffer, step_, head, count);
-    pending_ = Pending{.left = count * size_of(incoming_->dtype)};
-    pending_->crc = crc32c(as_bytes(buffer).subspan(start + format::kRecordHeaderBytes));
-    format::append_record_end(pending_->end, step_, head);
-  }
-
-  // The same records under the other names of the tensor.
-  void list_other_names() {
-    const size_t end = raws_.size();
-    for (const std::string& name : incoming_->other_names) {
-      for (size_t i = incoming_->first_raw; i < end; ++i) {
-        format::PackedRaw raw = raws_[i];
-        raw.tensor = names_.add(name);
-        raws_.push_back(std::move(raw));
-      }
-    }
-  }
-
-  Status end_record() {
-    const ByteSpan end = as_bytes(pending_->end);
-    raws_.back().crc32c = crc32c(end.first(end.size() - format::kRecordFooterBytes), pending_->crc);
-    segment_->buffer() += pending_->end;
-    pending_.reset();
-    return segment_->flush_if_full();
-  }
-
-  static uint64_t element_bytes(const format::TensorHead& head) {
-    const auto count = static_cast<uint64_t>(TensorView{.shape = head.shape}.size());
-    return count * size_of(head.dtype);
-  }
 
   // The numbers of a step share one time, that of the first.
   void note_time(double wall_secs) {
@@ -311,6 +164,7 @@ class PackedSink final : public Sink {
     }
     if (!segment_) SMD_RETURN_IF_ERROR(open_segment());
     segment_->begin_step();
+    records_.begin_step(*segment_, step_);
     return {};
   }
 
@@ -373,7 +227,7 @@ class PackedSink final : public Sink {
   void make_entries(const internal::BlockBuilder::Schema& schema) {
     entries_.clear();
     // Stands again before the first step that an older reader would misread.
-    const uint64_t features = split_ ? format::kSplitTensors : 0;
+    const uint64_t features = records_.has_parts() ? format::kSplitTensors : 0;
     if (!segment_->has_steps() || (features & ~logged_.features) != 0) {
       format::append_log_entry(entries_,
                                format::PackedHeader{.features = logged_.features | features,
@@ -394,7 +248,7 @@ class PackedSink final : public Sink {
                             .base = segment_->base(),
                             .schema = schema.packed.id,
                             .block_crc32c = crc32c(values_),
-                            .raws = std::move(raws_),
+                            .raws = std::move(records_.raws()),
                             .shapes = std::move(shapes_)};
     const size_t before = entries_.size();
     format::append_log_entry(entries_, step);  // for its size
@@ -412,40 +266,11 @@ class PackedSink final : public Sink {
     format::append_log_entry(entries_, step);
     block.entries = entries_;
     format::append_block(segment_->buffer(), block, values_);
-    raws_ = std::move(step.raws);
-  }
-
-  // A record of this length begins here.
-  void begin_raw(const format::TensorHead& head, uint64_t length) {
-    raws_.push_back({.tensor = names_.add(head.name),
-                     .offset = segment_->position() - segment_->base(),
-                     .length = length,
-                     .dtype = head.dtype,
-                     .shape = Shape(head.shape.begin(), head.shape.end())});
-  }
-
-  // Appends elements and takes them into the checksum: of many at the same time, as each takes a
-  // good part of the other's time.
-  Status append_checked(ByteSpan elements) {
-    if (elements.size() < kApartBytes) {
-      pending_->crc = crc32c(elements, pending_->crc);
-      return segment_->append(elements);
-    }
-    std::thread checksum;
-    {
-      const SignalsBlocked inherited_by_the_thread;
-      checksum = std::thread([this, elements] { pending_->crc = crc32c(elements, pending_->crc); });
-    }
-    Status appended = segment_->append(elements);
-    checksum.join();
-    return appended;
+    records_.raws() = std::move(step.raws);
   }
 
   void reset_step() {
-    incoming_.reset();
-    pending_.reset();
-    split_ = false;
-    raws_.clear();
+    records_.clear();
     shapes_.clear();
     block_.clear();
   }
@@ -463,14 +288,11 @@ class PackedSink final : public Sink {
   // Of the open step.
   StepInfo step_;
   double wall_secs_ = 0;
-  std::optional<Incoming> incoming_;
-  std::optional<Pending> pending_;
-  bool split_ = false;  // a tensor of the step is stored in parts
-  std::vector<format::PackedRaw> raws_;
   std::vector<format::PackedShape> shapes_;
 
   internal::NameTable names_;
   internal::BlockBuilder block_{names_};
+  internal::RecordBuilder records_{names_, options_.max_record_bytes};
   std::vector<internal::BlockBuilder::Number> numbers_;
   Bytes values_;
   std::string entries_;
