@@ -23,6 +23,7 @@ from smdebug.exceptions import (
 from smdebug.logger import core_log, get_logger
 from smdebug.refresh import refresh
 from smdebug.tensor import StepState, Tensor, mode_argument, step_argument
+from smdebug.trial_collections import TrialCollections
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,8 +66,6 @@ class Trial:
         self.logger = get_logger()
         self._missing_file_retries = _core.missing_event_file_retry_limit()
         self._tensors: dict[str, Tensor] = {}
-        self._collection_manager = CollectionManager()
-        self._collections_revision = -1
         begin, end = self.range_steps
         self._storage = _core.Storage.open(path, credentials=botocore_credentials)
         self._core = _core.Trial.open(
@@ -76,6 +75,7 @@ class Trial:
             check=check,
             log=core_log,
         )
+        self._collections = TrialCollections(self._core)
         self._wait_for_collections()
 
     def _wait_for_collections(self) -> None:
@@ -181,7 +181,7 @@ class Trial:
         step = None if step is None else step_argument(step)
         self._refresh()
         if isinstance(collection, str):
-            collection = self._find_collection(collection)
+            collection = self._collections.find(collection)
         elif collection is not None and not isinstance(collection, _core.Collection):
             raise SMDebugTypeError(
                 f"collection must be a name or a Collection, not {collection!r}."
@@ -300,19 +300,7 @@ class Trial:
     @property
     def collection_manager(self) -> CollectionManager:
         """All collections of the run; names that other workers add later join them."""
-        revision = self._core.collections_revision
-        if revision != self._collections_revision:
-            self._collections_revision = revision
-            loaded = CollectionManager.load_from_string(self._core.collections_json())
-            for collection in loaded.all():
-                known = self._collection_manager.find(collection.name)
-                if known is None:
-                    self._collection_manager.add(collection)
-                else:
-                    for tname in collection.tensor_names:
-                        known.add_tensor_name(tname)
-            self._collection_manager.num_workers = loaded.num_workers
-        return self._collection_manager
+        return self._collections.manager
 
     def collections(self) -> dict[str, Collection]:
         """All collections by name."""
@@ -323,15 +311,6 @@ class Trial:
         """The collection of this name; an empty one if there is none."""
         self._refresh()
         return self.collection_manager.get(coll_name)
-
-    def _find_collection(self, name: str) -> Collection:
-        found = self.collection_manager.find(name)
-        if found is None:
-            known = self.collection_manager.names()
-            hint = _core.did_you_mean(name, known)
-            self.logger.warning(f"There is no collection '{name}' in this run.{hint}")
-            return Collection(name)
-        return found  # type: ignore[return-value]
 
     # --- tables and comparisons
 
