@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from smdebug import _core
@@ -22,6 +21,7 @@ from smdebug.exceptions import (
 )
 from smdebug.logger import core_log, get_logger
 from smdebug.refresh import refresh
+from smdebug.step_range import step_range
 from smdebug.tensor import StepState, Tensor, mode_argument, step_argument
 from smdebug.trial_collections import TrialCollections
 
@@ -58,7 +58,7 @@ class Trial:
     ) -> None:
         self.name = name
         self.path = path
-        self.range_steps = _range(range_steps)
+        self.range_steps = step_range(range_steps)
         self.check = check
         self.index_mode = index_mode  # runs are always read through their index
         self.cache = cache
@@ -520,26 +520,3 @@ class Trial:
             return (int(found.group(1)) if found else -1, name)
 
         return [self.tensor(n).value(step_num, mode, worker) for n in sorted(names, key=number)]
-
-
-def _range(range_steps: Sequence[int | None] | None) -> tuple[int | None, int | None]:
-    """(begin, end), half open; either may be None."""
-    if range_steps is None:
-        return None, None
-    valid = isinstance(range_steps, Sequence) and len(range_steps) == 2
-    if valid:
-        begin, end = range_steps
-        whole = all(
-            isinstance(n, Integral) and not isinstance(n, bool) and int(n) >= 0
-            for n in (begin, end)
-            if n is not None
-        )
-        if whole and not (begin is not None and end is not None and begin >= end):
-            return (
-                None if begin is None else int(begin),
-                None if end is None else int(end),
-            )
-    raise SMDebugValueError(
-        "range_steps must be (begin, end) with 0 <= begin < end, either of which may be None, "
-        f"not {range_steps!r}."
-    )
