@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from types import TracebackType
 from typing import IO, Any
 
 from smdebug.exceptions import SMDebugError
+from smdebug.ingested import Ingested
 
 SMDEBUG_TEMP_PATH_SUFFIX = ".tmp"
 
@@ -16,16 +16,15 @@ def get_temp_path(file_path: str) -> str:
     return file_path + SMDEBUG_TEMP_PATH_SUFFIX
 
 
-class TSAccessFile:
+class TSAccessFile(Ingested):
     """Opened for writing it replaces the file at close(); opened for reading it reads it whole."""
 
     def __init__(self, path: str, mode: str) -> None:
+        super().__init__()
         self.path = path
         self.mode = mode
         self.temp_path: str | None = None
         self._accessor: IO[Any] | None = None
-        self._data: Any = b""
-        self._position = 0
         self.open(path, mode)
 
     def open(self, path: str, mode: str) -> None:
@@ -56,38 +55,15 @@ class TSAccessFile:
 
     def ingest_all(self) -> None:
         """Reads the whole file, for read()."""
-        self._data = self._opened().read()
-        self._position = 0
-
-    def read(self, n: int) -> Any:
-        """The next n bytes of what ingest_all() read."""
-        if self._position + n > len(self._data):
-            raise SMDebugError(
-                f"{n} bytes at {self._position} are beyond the {len(self._data)} bytes of the file: "
-                f"{self.path}"
-            )
-        data = self._data[self._position : self._position + n]
-        self._position += n
-        return data
-
-    def has_data(self) -> bool:
-        return self._position < len(self._data)
+        self._ingest(self._opened().read())
 
     def _opened(self) -> IO[Any]:
         if self._accessor is None:
             raise SMDebugError(f"The file is closed: {self.path}")
         return self._accessor
 
-    def __enter__(self) -> TSAccessFile:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    def _place(self) -> str:
+        return f"file: {self.path}"
 
 
 __all__ = ["SMDEBUG_TEMP_PATH_SUFFIX", "TSAccessFile", "get_temp_path"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from functools import lru_cache
-from types import TracebackType
 from typing import Any
 
 from smdebug._core import S3Bucket
 from smdebug.credentials import botocore_credentials
-from smdebug.exceptions import SMDebugError, SMDebugNotImplementedError
+from smdebug.exceptions import SMDebugNotImplementedError
+from smdebug.ingested import Ingested
 
 
 def bucket_of(name: str) -> S3Bucket:
@@ -24,7 +24,7 @@ def _open_bucket(name: str, process: int, settings: tuple[tuple[str, str], ...])
     return S3Bucket.open(name, botocore_credentials)
 
 
-class TSAccessS3:
+class TSAccessS3(Ingested):
     """Written in memory and uploaded at close(), or read whole. The bucket must exist."""
 
     def __init__(
@@ -35,13 +35,12 @@ class TSAccessS3:
         aws_secret_access_key: str | None = None,
         binary: bool = True,
     ) -> None:
+        super().__init__()
         self.bucket_name = bucket_name
         self.key_name = re.sub("/+", "/", key_name)
         self.binary = binary
         self.flushed = False
         self.data: Any = bytearray() if binary else ""
-        self._data = b""
-        self._position = 0
 
     def open(self, bucket_name: str, mode: str) -> None:
         raise SMDebugNotImplementedError("An S3 object is opened by the constructor.")
@@ -65,33 +64,10 @@ class TSAccessS3:
 
     def ingest_all(self) -> None:
         """Reads the whole object, for read()."""
-        self._data = bucket_of(self.bucket_name).get(self.key_name)
-        self._position = 0
+        self._ingest(bucket_of(self.bucket_name).get(self.key_name))
 
-    def read(self, n: int) -> bytes:
-        """The next n bytes of what ingest_all() read."""
-        if self._position + n > len(self._data):
-            raise SMDebugError(
-                f"{n} bytes at {self._position} are beyond the {len(self._data)} bytes of the object: "
-                f"s3://{self.bucket_name}/{self.key_name}"
-            )
-        data = self._data[self._position : self._position + n]
-        self._position += n
-        return data
-
-    def has_data(self) -> bool:
-        return self._position < len(self._data)
-
-    def __enter__(self) -> TSAccessS3:
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+    def _place(self) -> str:
+        return f"object: s3://{self.bucket_name}/{self.key_name}"
 
 
 __all__ = ["TSAccessS3"]
