@@ -51,7 +51,14 @@ VARIABLES = (
 
 # Tests of what readers see run over each layout on disk, unless they are about its files.
 LAYOUTS = ("original", "packed")
-OVER_BOTH_LAYOUTS = ("test_trial", "test_tensor", "test_diff", "test_rules", "test_hook_rules")
+OVER_BOTH_LAYOUTS = (
+    "test_trial",
+    "test_tensor",
+    "test_diff",
+    "test_rules",
+    "test_hook_rules",
+    "test_s3_layouts",
+)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -10,19 +10,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import s3_server as support
 import smdebug
 from conftest import Messages
+from s3_runs import spooled, until
 from smdebug import _core
 
 EVERY_STEP = smdebug.SaveConfig(save_interval=1)
-PATIENCE_SECS = 60
 PROGRAM = Path(__file__).resolve().parents[2] / "build/dev/smdebug"
 
 RECORD = """
@@ -57,13 +55,6 @@ def run_script(script: str, *arguments: str, timeout: float = 90) -> str:
     return done.stdout + done.stderr
 
 
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline, "It did not happen in time."
-        time.sleep(0.02)
-
-
 def steps_in(uri: str) -> list[int]:
     """Steps with an index; every event file that an index names must be there."""
     storage = _core.Storage.open(uri)
@@ -77,10 +68,6 @@ def steps_in(uri: str) -> list[int]:
 
 def has_ended(uri: str) -> bool:
     return "training_job_end.ts" in [path for path, _ in _core.Storage.open(uri).list()]
-
-
-def spooled(folder: Path) -> list[Path]:
-    return [path for path in (folder / "spool").rglob("*") if path.is_file()]
 
 
 @pytest.fixture

@@ -6,30 +6,28 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import recorded
+import s3_runs
 import s3_server as support
 import smdebug
-from smdebug import ReductionConfig, SaveConfig, _core, modes
+from s3_runs import STEPS, requests_of, spooled, until
+from smdebug import SaveConfig, _core, modes
 from smdebug.exceptions import (
     SMDebugError,
     SMDebugValueError,
     TensorUnavailableForStep,
 )
-from smdebug.trials import Trial, create_trial
+from smdebug.trials import create_trial
 
 EVERY_STEP = SaveConfig(save_interval=1)
-PATIENCE_SECS = 60
-STEPS, TENSORS = 6, 20
 PROGRAM = support.ROOT / "build/dev/smdebug"
 
 # Saves steps until it is told to stop; a line of input is one step.
@@ -48,50 +46,11 @@ hook.close()
 """
 
 
-@contextmanager
-def requests_of(trial: Trial) -> Iterator[Counter[str]]:
-    """Counts what is sent meanwhile."""
-    before = Counter(trial._storage.requests)
-    counted: Counter[str] = Counter()
-    yield counted
-    counted.update(Counter(trial._storage.requests) - before)
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECS
-    while not condition():
-        assert time.monotonic() < deadline, "It did not happen in time."
-        time.sleep(0.02)
-
-
 def files_in(uri: str, folder: str = "") -> list[str]:
     return [path for path, _ in _core.Storage.open(uri).list(folder)]
 
 
-def spooled(folder: Path) -> list[Path]:
-    return [path for path in (folder / "spool").rglob("*") if path.is_file()]
-
-
-def record(out_dir: object, offset: int = 0) -> None:
-    """Reductions of many tensors and one large value at each step."""
-    hook = smdebug.Hook(
-        out_dir,
-        save_config=EVERY_STEP,
-        reduction_config=ReductionConfig(reductions=["mean", "max"]),
-        include_collections=["small", "large"],
-        layout="packed",
-    )
-    hook.get_collection("small").include("^layer")
-    hook.get_collection("large").include("^large$")
-    hook.get_collection("large").reduction_config = ReductionConfig(save_raw_tensor=True)
-    for number in range(STEPS):
-        hook.set_mode(modes.EVAL if number == 3 else modes.TRAIN)
-        with hook.step():
-            for i in range(TENSORS):
-                hook.save_tensor(f"layer{i}", np.full(4, number + i + offset, np.float32))
-            hook.save_tensor("large", np.full(100_000, number + offset, np.float32))
-            hook.save_scalar("loss", 1.0 / (number + 1))
-    hook.close()
+record = partial(s3_runs.record, layout="packed")
 
 
 @pytest.fixture
@@ -231,24 +190,6 @@ def test_opening_costs_the_same_however_many_writers_there_are(
         assert trial.tensor("w").value(2, worker=f"worker_{rank}")[0] == 100 * rank + 2
 
 
-def test_a_value_costs_one_get_and_no_list(uri: str) -> None:
-    trial = create_trial(uri)
-    tensor = trial.tensor("large")
-    with requests_of(trial) as counted:
-        assert tensor.value(2)[0] == 2
-    assert counted == {"GET": 1}
-
-
-def test_all_reductions_of_a_step_cost_one_get(uri: str) -> None:
-    trial = create_trial(uri)
-    tensors = [trial.tensor(f"layer{i}") for i in range(TENSORS)]
-    with requests_of(trial) as counted:
-        for i, tensor in enumerate(tensors):
-            assert tensor.reduction_value(4, "mean") == 4 + i
-            assert tensor.reduction_values(4)[("max", False)] == 4 + i
-    assert counted == {"GET": 1}
-
-
 def test_a_look_for_news_costs_one_conditional_get(
     s3: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,18 +225,6 @@ def test_a_look_for_news_costs_one_conditional_get(
     with requests_of(trial) as counted:
         trial.steps()
     assert not counted
-
-
-def test_a_reader_follows_a_writer(s3: str) -> None:
-    opened: list[Trial] = []
-    reader = threading.Thread(target=lambda: opened.append(create_trial(f"s3://{s3}/live")))
-    reader.start()
-    record(f"s3://{s3}/live")
-    reader.join(recorded.TIMEOUT_SECS)
-    opened[0].wait_for_steps([STEPS - 1])
-    assert opened[0].tensor("large").value(STEPS - 1)[0] == STEPS - 1
-    with pytest.raises(smdebug.exceptions.NoMoreData):
-        opened[0].wait_for_steps([STEPS])
 
 
 def test_a_step_arrives_although_no_other_comes(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:

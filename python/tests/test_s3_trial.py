@@ -2,54 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
-import recorded
-import smdebug
 import writing
-from smdebug import ReductionConfig, SaveConfig, _core, modes
+from s3_runs import STEPS, TENSORS, record, requests_of
+from smdebug import _core, modes
 from smdebug.analysis.utils import no_refresh
-from smdebug.exceptions import NoMoreData, SMDebugError, TensorUnavailableForStep
-from smdebug.trials import S3Trial, Trial, create_trial
-
-
-@contextmanager
-def requests_of(trial: Trial) -> Iterator[Counter[str]]:
-    """Counts what is sent meanwhile."""
-    before = Counter(trial._storage.requests)
-    counted: Counter[str] = Counter()
-    yield counted
-    counted.update(Counter(trial._storage.requests) - before)
-
-
-STEPS, TENSORS = 6, 20
-
-
-def record(out_dir: object) -> None:
-    """Reductions of many tensors and one large value at each step."""
-    hook = smdebug.Hook(
-        out_dir,
-        save_config=SaveConfig(save_interval=1),
-        reduction_config=ReductionConfig(reductions=["mean", "max"]),
-        include_collections=["small", "large"],
-    )
-    hook.get_collection("small").include("^layer")
-    hook.get_collection("large").include("^large$")
-    hook.get_collection("large").reduction_config = ReductionConfig(save_raw_tensor=True)
-    for number in range(STEPS):
-        hook.set_mode(modes.EVAL if number == 3 else modes.TRAIN)
-        with hook.step():
-            for i in range(TENSORS):
-                hook.save_tensor(f"layer{i}", np.full(4, number + i, np.float32))
-            hook.save_tensor("large", np.full(100_000, number, np.float32))
-            hook.save_scalar("loss", 1.0 / (number + 1))
-    hook.close()
+from smdebug.exceptions import SMDebugError, TensorUnavailableForStep
+from smdebug.trials import S3Trial, create_trial
 
 
 @pytest.fixture
@@ -79,24 +41,6 @@ def test_opening_costs_two_lists_and_a_get_per_file(uri: str) -> None:
     counts = Counter(trial._storage.requests)
     # One GET asks whether the run is a packed one.
     assert counts == {"LIST": 2, "GET": STEPS + 2}
-
-
-def test_a_value_costs_one_get_and_no_list(uri: str) -> None:
-    trial = create_trial(uri)
-    tensor = trial.tensor("large")
-    with requests_of(trial) as counted:
-        assert tensor.value(2)[0] == 2
-    assert counted == {"GET": 1}
-
-
-def test_all_reductions_of_a_step_cost_one_get(uri: str) -> None:
-    trial = create_trial(uri)
-    tensors = [trial.tensor(f"layer{i}") for i in range(TENSORS)]
-    with requests_of(trial) as counted:
-        for i, tensor in enumerate(tensors):
-            assert tensor.reduction_value(4, "mean") == 4 + i
-            assert tensor.reduction_values(4)[("max", False)] == 4 + i
-    assert counted == {"GET": 1}
 
 
 def test_series_cost_one_get_per_step_however_many_there_are(uri: str) -> None:
@@ -142,18 +86,6 @@ def test_a_look_for_news_costs_one_list(s3: str, tmp_path: Path) -> None:
     with requests_of(trial) as counted:
         trial.steps()
     assert not counted
-
-
-def test_a_reader_follows_a_writer(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[Trial] = []
-    reader = threading.Thread(target=lambda: opened.append(create_trial(f"s3://{s3}/live")))
-    reader.start()
-    record(f"s3://{s3}/live")
-    reader.join(recorded.TIMEOUT_SECS)
-    opened[0].wait_for_steps([STEPS - 1])
-    assert opened[0].tensor("large").value(STEPS - 1)[0] == STEPS - 1
-    with pytest.raises(NoMoreData):
-        opened[0].wait_for_steps([STEPS])
 
 
 def test_a_missing_bucket_is_said(s3: str) -> None:
