@@ -13,6 +13,7 @@ import { type Answer, useJson } from "../state/answer";
 import { runs } from "../state/live";
 import { adjust, place } from "../state/place";
 import { theme } from "../state/theme";
+import { AxisChoice } from "./axis_choice";
 
 const MOST_RUNS = 8;
 const MOST_CHARTS = 60;
@@ -49,15 +50,7 @@ export function Metrics({ run }: { run: RunSummary }) {
           ]}
           onChange={(next) => adjust({ x: next })}
         />
-        <Alternatives
-          label="Axis"
-          value={log ? "log" : "linear"}
-          options={[
-            { value: "linear", label: "linear" },
-            { value: "log", label: "log" },
-          ]}
-          onChange={(next) => adjust({ log: next === "log" })}
-        />
+        <AxisChoice />
         <label class="control">
           <span>Smoothing</span>
           <span class="slider">

@@ -11,6 +11,7 @@ import { Empty, Trouble, Waiting } from "../parts/empty";
 import { useJson } from "../state/answer";
 import { adjust, place } from "../state/place";
 import { type Theme, theme } from "../state/theme";
+import { AxisChoice } from "./axis_choice";
 
 const REPORT_POINTS = 400;
 // More lines than this cannot be told apart.
@@ -40,15 +41,7 @@ export function TensorStatistics({ run, tensor, facts }: Props) {
     <section class="panel" aria-labelledby="statistics-title">
       <div class="panel-head">
         <h2 id="statistics-title">Statistics</h2>
-        <Alternatives
-          label="Axis"
-          value={log ? "log" : "linear"}
-          options={[
-            { value: "linear", label: "linear" },
-            { value: "log", label: "log" },
-          ]}
-          onChange={(next) => adjust({ log: next === "log" })}
-        />
+        <AxisChoice />
         {canCompare && (
           <Alternatives
             label="Workers"
