@@ -3,33 +3,20 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { after, before, describe, it } from "node:test";
-import { launch, openPage } from "./chromium.mjs";
-import { record, recordBaseline, runFolder } from "./recording.mjs";
-import { Serving } from "./serving.mjs";
+import { describe, it } from "node:test";
+import { openPage } from "./chromium.mjs";
+import { setStage } from "./stage.mjs";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const VIEWS = ["overview", "metrics", "tensor", "findings", "compare", "facts"];
 
 describe("access", () => {
-  let browser;
-  let serving;
-  before(async () => {
-    const folder = runFolder();
-    await recordBaseline(folder);
-    await record("train", `${folder}/drifted`, "--drift", 30);
-    serving = await Serving.start([folder]);
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await serving?.stop();
-  });
+  const stage = setStage();
 
   for (const theme of ["light", "dark"]) {
     for (const view of VIEWS) {
       it(`finds nothing to complain about in ${view}, ${theme}`, async () => {
-        const { page, close } = await openPage(browser, `${serving.address}/#${view}`, { theme });
+        const { page, close } = await openPage(stage.browser, `${stage.serving.address}/#${view}`, { theme });
         await page.locator("main h1").waitFor({ state: "attached" });
         await page.waitForFunction(() => !document.querySelector(".waiting"));
         // The policy of the page forbids scripts from elsewhere; the debugger may still run one.

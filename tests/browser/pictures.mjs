@@ -2,12 +2,11 @@
 
 import { join } from "node:path";
 import { launch, openPage, paintedHeatmap } from "./chromium.mjs";
-import { ROOT, record, recordBaseline, runFolder } from "./recording.mjs";
+import { ROOT, recordPair, runFolder } from "./recording.mjs";
 import { Serving } from "./serving.mjs";
 
 const folder = runFolder();
-await recordBaseline(folder, "--plain", "--pause", 0.05);
-await record("train", join(folder, "drifted"), "--drift", 30, "--plain", "--pause", 0.05);
+await recordPair(folder, "--plain", "--pause", 0.05);
 const serving = await Serving.start([folder]);
 const browser = await launch();
 const sick = "gradient/block2.mlp.up.weight";

@@ -44,3 +44,11 @@ export async function recordBaseline(folder, ...words) {
   }
   return out;
 }
+
+// The baseline, and a run that drifts away from it.
+export async function recordPair(folder, ...words) {
+  const baseline = await recordBaseline(folder, ...words);
+  const drifted = join(folder, "drifted");
+  await record("train", drifted, "--drift", 30, ...words);
+  return [baseline, drifted];
+}

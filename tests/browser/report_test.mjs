@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { assertNoTroubles, downloaded, launch, openPage, paintedHeatmap, screenshot } from "./chromium.mjs";
-import { record, recordBaseline, runFolder } from "./recording.mjs";
+import { recordPair, runFolder } from "./recording.mjs";
 import { PROGRAM } from "./serving.mjs";
 
 describe("report", () => {
@@ -14,11 +14,9 @@ describe("report", () => {
   let file;
   before(async () => {
     const folder = runFolder();
-    const baseline = await recordBaseline(folder);
-    const drifted = join(folder, "drifted");
-    await record("train", drifted, "--drift", 30);
+    const runs = await recordPair(folder);
     file = join(folder, "report.html");
-    execFileSync(PROGRAM, ["report", baseline, drifted, "--html", file]);
+    execFileSync(PROGRAM, ["report", ...runs, "--html", file]);
     if (process.env.SMDEBUG_PAGE) moveData(file, process.env.SMDEBUG_PAGE);
     browser = await launch();
   });

@@ -1,30 +1,16 @@
 // Every view on a recorded run.
 
 import assert from "node:assert/strict";
-import { after, before, describe, it } from "node:test";
-import { assertNoTroubles, downloaded, launch, openPage, paintedHeatmap, screenshot } from "./chromium.mjs";
-import { record, recordBaseline, runFolder } from "./recording.mjs";
-import { Serving } from "./serving.mjs";
+import { describe, it } from "node:test";
+import { assertNoTroubles, downloaded, openPage, paintedHeatmap, screenshot } from "./chromium.mjs";
+import { setStage } from "./stage.mjs";
 
 describe("views", () => {
-  let browser;
-  let serving;
+  const stage = setStage();
   let opened;
 
-  before(async () => {
-    const folder = runFolder();
-    await recordBaseline(folder);
-    await record("train", `${folder}/drifted`, "--drift", 30);
-    serving = await Serving.start([folder]);
-    browser = await launch();
-  });
-  after(async () => {
-    await browser?.close();
-    await serving?.stop();
-  });
-
   async function at(hash, options) {
-    opened = await openPage(browser, `${serving.address}/${hash}`, options);
+    opened = await openPage(stage.browser, `${stage.serving.address}/${hash}`, options);
     return opened.page;
   }
   async function done() {
@@ -32,7 +18,7 @@ describe("views", () => {
     await opened.close();
   }
 
-  const runId = async (name) => (await serving.json("/api/runs")).runs.find((run) => run.name.endsWith(name)).id;
+  const runId = async (name) => (await stage.serving.json("/api/runs")).runs.find((run) => run.name.endsWith(name)).id;
   const sick = "gradient/block2.mlp.up.weight";
 
   it("shows the whole model, and what was found, on the overview", async () => {
@@ -147,7 +133,7 @@ describe("views", () => {
     await page.getByLabel("Index in dimension 0 of size 3").fill("2");
     await page.getByRole("button", { name: "Show dimension 1 of size 8" }).waitFor();
     await page.waitForURL(/slice=2/);
-    const asked = await serving.json(`/api/runs/${run}/values?tensor=${name}&step=20&slice=2,:,:`);
+    const asked = await stage.serving.json(`/api/runs/${run}/values?tensor=${name}&step=20&slice=2,:,:`);
     const first = page.locator(".value-table tbody td").first();
     const expected = Number(asked.values[0].toPrecision(3));
     await page.waitForFunction(
