@@ -186,6 +186,10 @@ class BaseHook:
         singleton.set_hook(self)
         if self._rule_watch is not None:
             self._rule_watch.start(self)
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """What an adapter keeps beside the core; called for each core, an inert one, too."""
 
     def _identify(self) -> tuple[str, str, int]:
         """(name, chief, number of workers), asked at the first step; adapters override it."""
@@ -486,6 +490,7 @@ class BaseHook:
         self._pid = os.getpid()
         self._collection_manager = self._core.collections
         self._scope = StepScope(self)
+        self._set_up()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(out_dir={self.out_dir!r}, step={int(self.step)})"

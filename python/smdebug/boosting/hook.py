@@ -148,18 +148,13 @@ class BoostingHook(SavingHook):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({})
         self._recipe = state["recipe"]
         self._manager = self.manager_class({c.name: c for c in state["collections"]})
         self.hyperparameters = state["hyperparameters"]
         self.shap_max_rows = state["shap_max_rows"]
         self._data = state["data"]
         self._is_copy = True
-        self._set_up()
-
-    def _adopt(self, core: _core.Hook, manager: CollectionManager) -> None:
-        super()._adopt(core, manager)
-        self._set_up()
+        super().__setstate__({})
 
     def _set_up(self) -> None:
         super()._set_up()

@@ -87,14 +87,9 @@ class Hook(BaseHook):
         self._job = Job()
         return super()._plumbing(manager) | {"identify": self._job.find_worker}
 
-    def _adopt(self, core: _core.Hook, manager: PlainCollectionManager) -> None:
-        super()._adopt(core, manager)
-        self._set_up()
-
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
         self._job = Job()
-        self._set_up()
+        super().__setstate__(state)
 
     def _set_up(self) -> None:
         self._auto_mode = self.op_hook = False

@@ -102,14 +102,6 @@ class Hook(BaseHook):
         if "optimizer" in (gradient_source, step_on):
             self._watch = OptimizerWatch(self._capture)
 
-    def _adopt(self, core: _core.Hook, manager: PlainCollectionManager) -> None:
-        super()._adopt(core, manager)
-        self._set_up()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._set_up()
-
     def _set_up(self) -> None:
         self._step_on = STEP_ON[0]
         self._auto_mode = self.canonical_names = False

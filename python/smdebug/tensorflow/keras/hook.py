@@ -39,14 +39,6 @@ class KerasRecorder(BaseHook):
     default_collections: ClassVar[list[str]] = DEFAULT_COLLECTIONS
     manager_class: ClassVar[type[PlainCollectionManager]] = CollectionManager
 
-    def _adopt(self, core: _core.Hook, manager: PlainCollectionManager) -> None:
-        super()._adopt(core, manager)
-        self._set_up()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._set_up()
-
     def _set_up(self) -> None:
         self._guard = Guard(self._core.is_strict)
         self._offers = self._make_offers()

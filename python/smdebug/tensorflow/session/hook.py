@@ -51,14 +51,6 @@ class SessionHook(BaseHook, tf.compat.v1.train.SessionRunHook):
 
     init_step = 0
 
-    def _adopt(self, core: _core.Hook, manager: PlainCollectionManager) -> None:
-        super()._adopt(core, manager)
-        self._set_up()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._set_up()
-
     def _set_up(self) -> None:
         self._callbacks = BaseCallbacks(self._core)
         self._recorder = BaseRecorder(self._core)
