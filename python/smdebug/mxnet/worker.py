@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from smdebug import _core
+from smdebug import _core, horovod
 
 
 class Job:
@@ -26,10 +25,4 @@ class Job:
     def _rank_and_size(self) -> tuple[int, int]:
         if self._of_store is not None:
             return self._of_store
-        horovod = sys.modules.get("horovod.mxnet")
-        if horovod is not None:
-            try:
-                return horovod.rank(), horovod.size()
-            except ValueError:  # not initialised
-                pass
-        return _core.process_rank() or (0, 1)
+        return horovod.rank_and_size("horovod.mxnet") or _core.process_rank() or (0, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from smdebug import _core
+from smdebug import _core, horovod
 
 
 def find_worker() -> tuple[str, str, int]:
@@ -19,13 +19,7 @@ def rank_and_size() -> tuple[int, int]:
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return distributed.get_rank(), distributed.get_world_size()
-    horovod = sys.modules.get("horovod.torch")
-    if horovod is not None:
-        try:
-            return horovod.rank(), horovod.size()
-        except ValueError:  # not initialised
-            pass
-    return _core.process_rank() or (0, 1)
+    return horovod.rank_and_size("horovod.torch") or _core.process_rank() or (0, 1)
 
 
 def out_dir_of_attempt(out_dir: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from smdebug import _core
+from smdebug import _core, horovod
 from smdebug.tensorflow.keras.engine import Engine
 
 # Devices of this kind are workers of their own under MirroredStrategy.
@@ -39,12 +38,9 @@ class Place:
 def find_place(model: Any, engine: Engine | None) -> Place:
     """Asks the libraries that the program has set up."""
     for name in ("horovod.tensorflow.keras", "horovod.tensorflow", "horovod.keras"):
-        horovod = sys.modules.get(name)
-        if horovod is not None:
-            try:
-                return Place(horovod.rank(), horovod.size())
-            except ValueError:  # not initialised
-                pass
+        found = horovod.rank_and_size(name)
+        if found is not None:
+            return Place(*found)
     if engine is not None and engine.backend == "tensorflow":
         return _place_in_strategy(model.distribute_strategy, engine.framework.distribute)
     if engine is not None and engine.backend == "torch":

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import suppress
-
 import tensorflow as tf
 
-from smdebug import _core
+from smdebug import _core, horovod
 
 
 def find_worker() -> tuple[str, str, int]:
     """(name, chief, number of workers). Asks the libraries that the program has set up."""
-    rank, size = _core.process_rank() or (0, 1)
-    horovod = sys.modules.get("horovod.tensorflow")
-    if horovod is not None:
-        with suppress(ValueError):  # not initialised
-            rank, size = horovod.rank(), horovod.size()
+    launched = _core.process_rank() or (0, 1)
+    rank, size = horovod.rank_and_size("horovod.tensorflow") or launched
     return f"worker_{rank}", "worker_0", size
 
 
