@@ -13,9 +13,21 @@ from typing import Any, TypeVar
 
 from smdebug import _core, run_config
 from smdebug.exceptions import SMDebugValueError
+from smdebug.hook import BaseHook
 from smdebug.logger import get_logger
 
 AnyHook = TypeVar("AnyHook", bound=Any)  # has set_option(name, value)
+
+
+class GivingWay(BaseHook):
+    """Stands before the hook of an adapter: one that the script makes itself takes over."""
+
+    on_replaced: Callable[[], None] | None = None
+
+    def _replaced(self) -> None:
+        if self.on_replaced is not None:
+            self.on_replaced()
+        self.close()
 
 
 def make_hook(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from smdebug import automatic
@@ -14,10 +13,8 @@ from smdebug.mxnet.hook import Hook
 OPTIONS: dict[str, type] = {"auto_mode": bool, "op_hook": bool}
 
 
-class AutomaticHook(Hook):
+class AutomaticHook(automatic.GivingWay, Hook):
     """Modes follow autograd. A script that asks for the hook of the process may use it, too."""
-
-    on_replaced: Callable[[], None] | None = None
 
     def set_option(self, name: str, value: Any) -> None:
         """Sets an argument of Hook() that a JSON file has given, before the first model."""
@@ -41,12 +38,6 @@ class AutomaticHook(Hook):
             super().register_block(block)
 
     register_hook = register_block
-
-    def _replaced(self) -> None:
-        """The script has made a hook of its own, which takes over."""
-        if self.on_replaced is not None:
-            self.on_replaced()
-        self.close()
 
 
 def make_hook() -> AutomaticHook:

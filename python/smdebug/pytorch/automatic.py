@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -77,10 +76,9 @@ class AutomaticCapture(Capture):
         return value.requires_grad
 
 
-class AutomaticHook(Hook):
+class AutomaticHook(automatic.GivingWay, Hook):
     """Modes follow the model. A script that asks for the hook of the process may use it, too."""
 
-    on_replaced: Callable[[], None] | None = None
     _capture: AutomaticCapture
 
     def _set_up(self) -> None:
@@ -191,12 +189,6 @@ class AutomaticHook(Hook):
         return self._capture.is_new_loss(value)
 
     # ---- the end
-
-    def _replaced(self) -> None:
-        """The script has made a hook of its own, which takes over."""
-        if self.on_replaced is not None:
-            self.on_replaced()
-        self.close()
 
 
 def make_hook() -> AutomaticHook:

@@ -6,7 +6,6 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import smdebug_activation
@@ -23,19 +22,11 @@ OPTIONS: dict[str, type] = {"auto_mode": bool}
 PATTERNS = {"inputs": [r".+/inputs(_\d+)?$"], "outputs": [r".+/outputs(_\d+)?$"]}
 
 
-class AutomaticRecorder(KerasRecorder):
+class AutomaticRecorder(automatic.GivingWay, KerasRecorder):
     """A script that asks for the hook of the process may use it, too."""
-
-    on_replaced: Callable[[], None] | None = None
 
     def set_option(self, name: str, value: Any) -> None:
         """Nothing to choose."""
-
-    def _replaced(self) -> None:
-        """The script has made a hook of its own, which takes over."""
-        if self.on_replaced is not None:
-            self.on_replaced()
-        self.close()
 
 
 @functools.cache

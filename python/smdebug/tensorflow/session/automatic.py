@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from smdebug import _core, automatic
@@ -14,10 +13,9 @@ from smdebug.tensorflow.session.notes import Notes
 OPTIONS: dict[str, type] = {"auto_mode": bool}
 
 
-class AutomaticSessionHook(SessionHook):
+class AutomaticSessionHook(automatic.GivingWay, SessionHook):
     """A script that asks for the hook of the process may use it, too."""
 
-    on_replaced: Callable[[], None] | None = None
     auto_mode = False  # whether Estimators set the mode
 
     def set_option(self, name: str, value: Any) -> None:
@@ -37,12 +35,6 @@ class AutomaticSessionHook(SessionHook):
         """An Estimator begins to train, evaluate or predict."""
         if self.auto_mode and self._is_on:
             self.set_mode(mode)
-
-    def _replaced(self) -> None:
-        """The script has made a hook of its own, which takes over."""
-        if self.on_replaced is not None:
-            self.on_replaced()
-        self.close()
 
 
 def make_hook() -> AutomaticSessionHook:
