@@ -25,10 +25,7 @@ PARAMS = {
 }
 FEATURES = [f"Column_{i}" for i in range(4)]
 
-
-@pytest.fixture(autouse=True)
-def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def rows(classes: int = 2) -> tuple[Any, Any]:

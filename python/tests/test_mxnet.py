@@ -40,11 +40,7 @@ from smdebug.mxnet import (
     modes,
 )
 
-
-@pytest.fixture(autouse=True)
-def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Failures of ours are failures of the test."""
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def test_everything_of_a_net_with_deferred_initialisation(out_dir: Path) -> None:

@@ -49,10 +49,7 @@ from torch_training import (
     train_small,
 )
 
-
-@pytest.fixture(autouse=True)
-def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def losses_of(out_dir: Path) -> list[str]:

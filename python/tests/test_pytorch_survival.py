@@ -39,10 +39,7 @@ from torch_training import (
 
 ALL = {"save_all": True, "save_config": EVERY_STEP}
 
-
-@pytest.fixture(autouse=True)
-def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 # ---- values of every kind

@@ -14,11 +14,7 @@ import test_tensorflow_session_run as run
 from markdown_examples import ROOT, check_examples
 from session_training import tf1
 
-
-@pytest.fixture(autouse=True)
-def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure of the hook is a failure of the test."""
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def data() -> Any:

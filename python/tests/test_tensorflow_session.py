@@ -20,11 +20,7 @@ GRADIENT = "gradients/product_grad/tuple/control_dependency_1:0"
 REDUCTIONS = ["min", "max", "mean", "std", "variance", "sum", "prod"]
 NORMS = ["l1", "l2"]
 
-
-@pytest.fixture(autouse=True)
-def strict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure of the hook is a failure of the test."""
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def hook_of(out_dir: Path, **options: Any) -> smd.SessionHook:

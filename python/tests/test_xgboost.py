@@ -22,10 +22,7 @@ HYPERPARAMETERS = {
     "eval_metric": METRICS,
 }
 
-
-@pytest.fixture(autouse=True)
-def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def record_all(out_dir: Path, **arguments: Any) -> tuple[Any, Any]:

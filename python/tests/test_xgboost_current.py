@@ -12,10 +12,7 @@ from conftest import Messages
 from smdebug.xgboost import Hook
 from xgboost_training import EVERY_ROUND, PARAMS, Data, closed, record, value
 
-
-@pytest.fixture(autouse=True)
-def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 def two_targets(strategy: str) -> tuple[Any, dict[str, Any]]:

@@ -25,10 +25,7 @@ STUMPS = {**BINARY, "max_depth": 1, "eta": 0.05}
 CLASSES = {**BINARY, "objective": "multi:softmax", "num_class": 3}
 REPORTED = ["feature_importance", "labels", "predictions", "hyperparameters"]
 
-
-@pytest.fixture(autouse=True)
-def strict(clean_process: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SMDEBUG_STRICT", "1")
+pytestmark = pytest.mark.usefixtures("strict")
 
 
 @dataclass
