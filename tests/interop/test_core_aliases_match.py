@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import original_view
 import pytest
+from answers import shown
 
 pytestmark = pytest.mark.skipif(
     not original_view.is_available(), reason="Run tools/venv.sh original first."
@@ -220,19 +218,9 @@ show(StateStore().get_last_saved_state())
 
 
 def answers(python: Path | str, script: str, folder: Path, **variables: str) -> list[Any]:
-    """What the script shows, one value per line."""
+    """What the script shows in a new folder."""
     folder.mkdir()
-    environment = {**os.environ, "SMDEBUG_LOG_LEVEL": "off", **variables}
-    done = subprocess.run(
-        [str(python), "-W", "ignore", "-c", PRELUDE + script, str(folder)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    lines = done.stderr.splitlines()
-    assert done.returncode == 0, "\n".join(lines[-5:])
-    return [json.loads(line) for line in lines]
+    return shown(python, PRELUDE + script, folder, SMDEBUG_LOG_LEVEL="off", **variables)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 import numpy as np
 import original_view
 import pytest
+from answers import shown
 from smdebug import Hook, SaveConfig, del_hook
 
 pytestmark = pytest.mark.skipif(
@@ -153,18 +151,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(python: Path | str, script: str, run: Path, **variables: str) -> list[Any]:
-    """What the script showed."""
-    environment = {**os.environ, **variables, "TRAINING_END_DELAY_REFRESH": "0"}
-    done = subprocess.run(
-        [str(python), "-W", "ignore", "-c", PRELUDE + script, str(run)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    lines = done.stderr.splitlines()
-    assert done.returncode == 0, "\n".join(lines[-5:])
-    return [json.loads(line) for line in lines]
+    """What the script shows of a run."""
+    return shown(python, PRELUDE + script, run, TRAINING_END_DELAY_REFRESH="0", **variables)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
