@@ -931,3 +931,19 @@ def test_a_name_that_is_no_string_is_named_in_the_error(out_dir: Path, name: Any
 def test_a_step_number_must_be_whole(out_dir: Path) -> None:
     with Hook(out_dir) as hook, pytest.raises(SMDebugValueError, match=r"not 1\.5"):
         hook.step(1.5)  # type: ignore[arg-type]
+
+
+def test_readers_in_the_process_find_every_step_that_has_ended(out_dir: Path) -> None:
+    with Hook(out_dir, save_all=True, save_config=EVERY_STEP) as hook:
+        for step in range(20):
+            with hook.step():
+                hook.save_tensor("weight", ONE)
+            time.sleep(0.002 * (step % 4))  # the writer thread is busy, or about to sleep
+            trial = smdebug.create_trial(out_dir)
+            assert trial.steps() == list(range(step + 1))
+        hook.step()
+        hook.end_step()
+        hook.step(30)
+        hook.save_tensor("weight", ONE)
+        hook.end_step()
+        assert trial.steps() == [*range(20), 30]

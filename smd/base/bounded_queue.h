@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -28,11 +29,12 @@ class BoundedQueue final {
     std::unique_lock lock(mutex_);
     const auto fits = [&] { return closed_ || weight_ == 0 || weight_ + weight <= limit_; };
     if (!fits()) {
-      hurry();
+      item_.notify_one();
       if (!space_.wait_for(lock, timeout, fits)) return false;
     }
     if (closed_) return false;
     items_.emplace_back(std::move(item), weight);
+    ++pushed_;
     weight_ += weight;
     peak_ = std::max(peak_, weight_);
     const bool will_be_seen = dozing_ && items_.size() < kMostUnseen;
@@ -41,8 +43,13 @@ class BoundedQueue final {
     return true;
   }
 
-  // A consumer looks at once: somebody waits for what it does.
-  void hurry() { item_.notify_one(); }
+  // Waits until consumers have finished with all that was pushed so far. False: not within
+  // `timeout`.
+  bool wait_until_done(std::chrono::nanoseconds timeout) {
+    std::unique_lock lock(mutex_);
+    if (done_ < pushed_) item_.notify_one();
+    return space_.wait_for(lock, timeout, [this, all = pushed_] { return done_ >= all; });
+  }
 
   // Waits until pop() would return at once. False: not before the deadline.
   bool wait_until(std::chrono::steady_clock::time_point deadline) {
@@ -68,6 +75,7 @@ class BoundedQueue final {
     {
       std::lock_guard lock(mutex_);
       weight_ -= weight;
+      ++done_;
     }
     space_.notify_all();
   }
@@ -113,6 +121,8 @@ class BoundedQueue final {
   std::deque<std::pair<T, size_t>> items_;
   size_t weight_ = 0;
   size_t peak_ = 0;
+  uint64_t pushed_ = 0;
+  uint64_t done_ = 0;
   bool closed_ = false;
   bool dozing_ = false;  // a consumer looks soon
 };

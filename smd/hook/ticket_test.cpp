@@ -246,7 +246,9 @@ TEST_F(TicketTest, puts_the_tensor_into_the_collection_of_its_kind) {
   for (int i = 0; i < 6; ++i) {
     both([&](Side& side) {
       ASSERT_TRUE(side.hook->begin_step().ok());
-      if (i == 2) ASSERT_TRUE(side.collection("losses").remove_tensor_name("objective"));
+      if (i == 2) {
+        ASSERT_TRUE(side.collection("losses").remove_tensor_name("objective"));
+      }
       if (i == 4) {
         ASSERT_TRUE(side.hook->collections().add(std::make_shared<Collection>("losses")).ok());
       }

@@ -7,12 +7,16 @@
 #include <thread>
 
 #include "smd/base/nearest.h"
+#include "smd/base/pending_writes.h"
 #include "smd/reduce/reduce.h"
 #include "smd/trial/source.h"
 #include "smd/trial/staging.h"
 
 namespace smd {
 namespace {
+
+// How long reading waits for steps that this process is just writing.
+constexpr std::chrono::seconds kSettle{1};
 
 Error missing(std::string message) { return {ErrorCode::not_found, std::move(message)}; }
 
@@ -87,6 +91,7 @@ Result<std::unique_ptr<Trial>> Trial::open(std::string_view path, TrialOptions o
 
 Result<std::unique_ptr<Trial>> Trial::open(std::shared_ptr<storage::Storage> storage,
                                            TrialOptions options) {
+  settle_pending_writes(kSettle);
   std::unique_ptr<Trial> trial(new Trial(std::move(storage), std::move(options)));
   std::lock_guard lock(trial->refreshing_);
   SMD_RETURN_IF_ERROR(trial->source_->refresh(*trial->staging_));
@@ -118,6 +123,7 @@ bool Trial::has_ended() const { return published_->ended; }
 
 Status Trial::refresh() {
   if (snapshot()->loaded_all()) return {};
+  settle_pending_writes(kSettle);
   std::lock_guard lock(refreshing_);
   SMD_TRY(auto ended, source_->ended());
   SMD_RETURN_IF_ERROR(source_->refresh(*staging_));

@@ -76,8 +76,8 @@ class Trial final {
   storage::Storage& storage() const { return *storage_; }
 
   std::shared_ptr<const Snapshot> snapshot() const;
-  // Reads what is new; does nothing once everything was read. When the job has ended, waits until
-  // end_delay_secs have passed since.
+  // Reads what is new; does nothing once everything was read. Steps that a hook of this process has
+  // ended are waited for. When the job has ended, waits until end_delay_secs have passed since.
   Status refresh();
   // Whether the collections of all workers are there: before that nobody knows what is complete.
   bool is_open() const;

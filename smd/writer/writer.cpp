@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "smd/base/bounded_queue.h"
+#include "smd/base/pending_writes.h"
 #include "smd/base/signals_blocked.h"
 #include "smd/writer/executor.h"
 #include "smd/writer/writer_progress.h"
@@ -29,9 +30,11 @@ constexpr size_t kLateBatchBytes = 32 * kBlockBytes;
 
 }  // namespace
 
-struct Writer::Shared {
+struct Writer::Shared final : PendingWrites {
   Shared(std::unique_ptr<Sink> sink, std::vector<std::unique_ptr<Output>> outputs, size_t limit)
       : executor(std::move(sink), std::move(outputs), progress), queue(limit) {}
+
+  void settle(std::chrono::milliseconds most) override { (void)queue.wait_until_done(most); }
 
   WriterProgress progress;
   Executor executor;  // writer thread only
@@ -79,13 +82,13 @@ void Writer::flush() {
   if (!started_) {
     const SignalsBlocked inherited_by_the_thread;
     std::thread(&Writer::run, shared_).detach();
+    announce(shared_);
     started_ = true;
   }
   const size_t weight = std::max<size_t>(batch_.weight(), 1);
   Batch full = std::exchange(batch_, Batch(pool_));
   const auto wait = stalled_ ? std::chrono::milliseconds(0) : options_.max_wait;
   if (shared_->queue.push(std::move(full), weight, wait)) {
-    ++handed_over_;
     stalled_ = false;
     return;
   }
@@ -249,8 +252,7 @@ void Writer::end_job(const JobEnd& end) {
 
 bool Writer::wait_until_written(std::chrono::milliseconds most) {
   flush();
-  shared_->queue.hurry();
-  return shared_->progress.wait_for_batches(handed_over_, most);
+  return shared_->queue.wait_until_done(most);
 }
 
 std::optional<Error> Writer::take_error() { return shared_->progress.take_error(); }

@@ -95,9 +95,8 @@ class Writer final {
   Batch batch_;
   std::shared_ptr<Shared> shared_;
   bool started_ = false;
-  uint64_t handed_over_ = 0;  // batches
-  bool dropping_ = false;     // the open step lost a batch: its rest is of no use
-  bool stalled_ = false;      // the last batch found no room: do not wait again until one does
+  bool dropping_ = false;  // the open step lost a batch: its rest is of no use
+  bool stalled_ = false;   // the last batch found no room: do not wait again until one does
 };
 
 }  // namespace smd

@@ -44,11 +44,6 @@ void WriterProgress::finish() {
   changed_.notify_all();
 }
 
-bool WriterProgress::wait_for_batches(uint64_t count, std::chrono::milliseconds most) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, most, [&] { return batches_ >= count; });
-}
-
 bool WriterProgress::wait_for_the_end(std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   while (!finished_) {

@@ -24,8 +24,6 @@ class WriterProgress final {
   // Nothing more will come.
   void finish();
 
-  // Waits until so many batches have been dealt with; false: not within `most`.
-  bool wait_for_batches(uint64_t count, std::chrono::milliseconds most);
   // Waits for finish() as long as batches are dealt with; false: none was for `patience`.
   bool wait_for_the_end(std::chrono::milliseconds patience);
 

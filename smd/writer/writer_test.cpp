@@ -11,6 +11,7 @@
 #include <numeric>
 #include <thread>
 
+#include "smd/base/pending_writes.h"
 #include "smd/format/event.h"
 #include "smd/format/index.h"
 #include "smd/format/tfrecord.h"
@@ -342,6 +343,20 @@ TEST_F(WriterTest, what_was_handed_over_can_be_waited_for) {
   EXPECT_FALSE(writer.wait_until_written(std::chrono::milliseconds(1)));
   gate.count_down();
   EXPECT_TRUE(writer.wait_until_written(std::chrono::minutes(1)));
+  EXPECT_EQ(probe->steps, 1);
+}
+
+TEST_F(WriterTest, readers_of_the_process_wait_for_what_was_handed_over) {
+  std::latch gate(1);
+  probe->gate = &gate;
+  Writer writer = make();
+  writer.begin_step(step_info(0));
+  writer.end_step();
+  std::jthread disk([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    gate.count_down();
+  });
+  settle_pending_writes(std::chrono::minutes(1));
   EXPECT_EQ(probe->steps, 1);
 }
 

@@ -188,8 +188,6 @@ class AutomaticHook(automatic.GivingWay, Hook):
         """Whether this number is neither a loss of this step nor one that was only scaled."""
         return self._capture.is_new_loss(value)
 
-    # ---- the end
-
 
 def make_hook() -> AutomaticHook:
     """The hook that the job's JSON file describes; its messages keep off the script's output."""

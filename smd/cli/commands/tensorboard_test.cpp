@@ -12,9 +12,10 @@ using testing::HasSubstr;
 
 class TensorBoardCommand : public ProgramTestCase {
  protected:
-  std::vector<std::string> files(const std::string& out) const {
+  std::vector<std::string> files(const std::string& folder) const {
     std::vector<std::string> paths;
-    for (const auto& file : *storage::local_storage(out)->list("", "")) paths.push_back(file.path);
+    for (const auto& file : *storage::local_storage(folder)->list("", ""))
+      paths.push_back(file.path);
     return paths;
   }
   void step(Step number, Mode mode, const std::string& worker = "worker_0") const {

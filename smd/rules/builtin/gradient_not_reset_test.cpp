@@ -48,7 +48,8 @@ TEST(GradientNotReset, gradients_of_single_batches_are_silent) {
   expect_silent(kRule, gradients(90, [](int i, int k) { return (1 + 0.1 * i) * 3 * noise(i, k); }));
   expect_silent(kRule, gradients(90, [](int i, int) { return std::exp(-i / 30.0); }));
   expect_silent(kRule, gradients(90, [](int i, int k) { return k == 0 ? i + 1 : noise(i, k); }));
-  expect_silent(kRule, gradients(40, [](int i, int) { return i == 0 ? NAN : i; }));
+  expect_silent(kRule,
+                gradients(40, [](int i, int) { return i == 0 ? NAN : static_cast<float>(i); }));
 }
 
 TEST(GradientNotReset, wrong_parameters_are_told) {

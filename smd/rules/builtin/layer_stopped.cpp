@@ -58,7 +58,9 @@ class LayerStopped final : public Rule {
       Violation* hit =
           hits.add(step, *row, "norm_ratio", norm / track.usual, Op::below, options_.fallen);
       if (hit != nullptr) {
-        hit->with("norm", norm).with("usual_norm", track.usual).with("since_step", track.since);
+        hit->with("norm", norm)
+            .with("usual_norm", track.usual)
+            .with("since_step", static_cast<double>(track.since));
       }
       hits.say(
           fmt::format("'{}' has stopped at step {}: its norm is {:.3g}, before it was {:.3g}, "
