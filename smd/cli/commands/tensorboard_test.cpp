@@ -12,9 +12,9 @@ using testing::HasSubstr;
 
 class TensorBoardCommand : public ProgramTestCase {
  protected:
-  std::vector<std::string> files(const std::string& folder) const {
+  std::vector<std::string> files(const std::string& place) const {
     std::vector<std::string> paths;
-    for (const auto& file : *storage::local_storage(folder)->list("", ""))
+    for (const auto& file : *storage::local_storage(place)->list("", ""))
       paths.push_back(file.path);
     return paths;
   }
