@@ -76,6 +76,7 @@ class ProbeOutput final : public Output {
     bool wants_tensors = false;
     std::map<std::string, Bytes> tensors;
     bool fails = false;
+    bool reads_runs = false;
     std::thread::id thread;
   };
   explicit ProbeOutput(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
@@ -101,6 +102,7 @@ class ProbeOutput final : public Output {
   }
   Status end_step() override {
     seen_->lines.emplace_back("end");
+    if (seen_->reads_runs) settle_pending_writes(std::chrono::minutes(1));
     return seen_->fails ? Status(Error{ErrorCode::io, "No room: metrics"}) : Status();
   }
   Status close() override {
@@ -378,6 +380,14 @@ class WriterOutputs : public WriterTest {
     }
   }
 };
+
+TEST_F(WriterOutputs, one_that_reads_a_run_does_not_wait_for_itself) {
+  seen->reads_runs = true;
+  Writer writer = make_with_output();
+  run_steps(writer, 2);
+  EXPECT_TRUE(writer.wait_until_written(std::chrono::seconds(30)));
+  EXPECT_TRUE(writer.close().ok());
+}
 
 TEST_F(WriterOutputs, get_each_scalar_with_its_step) {
   Writer writer = make_with_output();
