@@ -254,18 +254,20 @@ class Tensor:
 
     def _read(self, look: Any, step: int, mode: ModeKeys) -> Any:
         """Waits for a file that the index promises, as long as there is hope for it."""
-        tries = 1
+        tries = 0
         while True:
             try:
                 return look()
             except FileNotFoundError as missing:
-                if tries >= self.trial._missing_file_retries or self._is_lost(step, mode):
+                tries += 1
+                is_lost = self._is_lost(step, mode)
+                if not is_lost:
+                    self.trial._core.wait(_MISSING_FILE_WAIT_SECS)
+                    self.trial._core.refresh()
+                if is_lost or tries >= self.trial._missing_file_retries:
                     raise TensorUnavailableForStep(
                         self.name, step, mode, reason=str(missing)
                     ) from missing
-            tries += 1
-            self.trial._core.wait(_MISSING_FILE_WAIT_SECS)
-            self.trial._core.refresh()
 
     def _is_lost(self, step: int, mode: ModeKeys) -> bool:
         """The job has ended, or a later step is there: a file that is missing now will not come."""
