@@ -468,24 +468,25 @@ def machine() -> str:
     return f"{os.cpu_count()} processors ({model}), {memory:.0f} GiB of memory"
 
 
-def markdown(tables: dict[str, list[Row]]) -> str:
-    """The tables of the parts by their titles, with date and machine."""
-    lines = [f"Measured on {time.strftime('%-d %B %Y')}, {machine()}.", ""]
-    for title, rows in tables.items():
-        lines += [f"### {title}", ""]
-        lines += ["| " + " | ".join(astuple(HEAD)) + " |", "|---" * len(astuple(HEAD)) + "|"]
-        lines += ["| " + " | ".join(astuple(row)) + " |" for row in rows]
-        lines.append("")
-    return "\n".join(lines)
+def markdown(title: str, rows: list[Row]) -> str:
+    """The table of a part, with date and machine."""
+    lines = [f"### {title}", "", f"{time.strftime('%-d %B %Y')}, {machine()}:", ""]
+    lines += ["| " + " | ".join(astuple(HEAD)) + " |", "|---" * len(astuple(HEAD)) + "|"]
+    lines += ["| " + " | ".join(astuple(row)) + " |" for row in rows]
+    return "\n".join([*lines, ""])
 
 
-def replace_tables(path: Path, text: str) -> None:
-    """Puts the text between the marks in a page."""
-    before, begin, rest = path.read_text().partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
+def replace_tables(page: str, tables: dict[str, str]) -> str:
+    """The page with these tables, by their titles, between the marks; others stay as they are."""
+    before, begin, rest = page.partition(MARKS[0])
+    old, end, after = rest.partition(MARKS[1])
     if not begin or not end:
-        raise SystemExit(f"bench: the marks {' and '.join(MARKS)} are not in {path}.")
-    path.write_text(f"{before}{begin}\n\n{text}\n{end}{after}")
+        raise ValueError(f"The marks {' and '.join(MARKS)} are not in the page.")
+    _, *parts = old.split("\n### ")
+    known = {part.partition("\n")[0]: f"### {part.rstrip()}\n" for part in parts}
+    shown = [(known | tables).get(title, "") for title, _ in PARTS.values()]
+    text = "\n".join(filter(None, shown))
+    return f"{before}{begin}\n\n{text}\n{end}{after}"
 
 
 def main() -> int:
@@ -512,7 +513,8 @@ def main() -> int:
     finally:
         shutil.rmtree(base, ignore_errors=True)
     if options.into:
-        replace_tables(options.into, markdown(tables))
+        made = {title: markdown(title, rows) for title, rows in tables.items()}
+        options.into.write_text(replace_tables(options.into.read_text(), made))
     return 0
 
 
