@@ -73,14 +73,13 @@ class DirectPath final {
     smd::Ticket* ticket = nullptr;
     nb::handle tensor;
     smd::TensorView view;
-    ExchangedTensor exchanged;                                // what the view refers to
-    DeviceTensors::Wish wish = DeviceTensors::Wish::nothing;  // of a tensor on a device
-    uint64_t content = 0;                                     // of one of the host, see Hook::save
+    ExchangedTensor exchanged;  // what the view refers to
+    // Of a tensor on a device.
+    DeviceTensors::Wish wish = DeviceTensors::Wish::nothing;
+    DeviceTensors::Offered for_device;
+    uint64_t content = 0;  // of one of the host, see Hook::save
 
     bool on_device() const { return exchanged.on_device(); }
-    DeviceTensors::Offered for_device() const {
-      return {ticket->name(), tensor, &view, exchanged.tensor.device_id};
-    }
   };
   // Those of one call. Views refer to them, so they stay where they are; their memory is used
   // again.
@@ -137,7 +136,9 @@ class DirectPath final {
     DeviceTensors* devices = this->devices();
     // What has a kind is looked at in further ways.
     if (devices == nullptr || ticket.kind() != smd::Kind::automatic) return false;
-    next.wish = devices->wish(ticket.name(), next.view, next.exchanged.tensor.device_id);
+    next.for_device = {&devices->name_of(ticket.name()), tensor, &next.view,
+                       next.exchanged.tensor.device_id};
+    next.wish = devices->wish(next.for_device);
     return next.wish != DeviceTensors::Wish::other;
   }
   // The last one may come again in this step, or has come already: what is found of it is kept.
@@ -162,7 +163,7 @@ class DirectPath final {
       DeviceTensors& devices = *this->devices();
       std::vector<DeviceTensors::Offered> surveyed, copied;
       for (size_t i = 0; i < offers.size(); ++i) {
-        const DeviceTensors::Offered tensor = offers[i].for_device();
+        const DeviceTensors::Offered& tensor = offers[i].for_device;
         if (offers[i].wish == DeviceTensors::Wish::copy) {
           copied.push_back(tensor);
         } else if (offers[i].wish == DeviceTensors::Wish::statistics &&
@@ -180,7 +181,7 @@ class DirectPath final {
   // Keeps a gradient for a moment; false: it cannot.
   bool hold(const Offered& gradient) {
     if (!holds_) return false;
-    return guarded([&] { return devices()->hold_gradient(gradient.for_device(), gradient.wish); });
+    return guarded([&] { return devices()->hold_gradient(gradient.for_device, gradient.wish); });
   }
   // Those of the host.
   void save(const Offers& offers) {

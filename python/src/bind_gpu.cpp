@@ -38,6 +38,10 @@ void bind_gpu(nb::module_& m) {
                             "Tensors of CUDA devices on their way to a hook.")
       .def(nb::init<std::shared_ptr<smd::Hook>, nb::handle, const nb::dict&>(), nb::arg("hook"),
            nb::arg("exchange").none(), nb::arg("parts"))
+      .def("save", &DeviceTensors::save_list, nb::arg("names"), nb::arg("tensors"),
+           nb::arg("types"),
+           "Queues what is wanted of tensors of these types; indices of those that cannot be read "
+           "here.")
       .def("survey", &DeviceTensors::survey_list, nb::arg("names"), nb::arg("tensors"),
            "Queues the statistics of tensors; indices of those that no kernel can do.")
       .def("copy", &DeviceTensors::copy_list, nb::arg("names"), nb::arg("tensors"), nb::arg("kind"),
@@ -48,6 +52,9 @@ void bind_gpu(nb::module_& m) {
       .def("release", &DeviceTensors::release,
            "Queues the statistics of what was held; (name, gradient) of those that no kernel can "
            "do, and names of those that were changed meanwhile.")
+      .def("set_veto", &DeviceTensors::set_veto, nb::arg("number").none(),
+           "What comes next is saved only if this number of a device turns out to be zero; False: "
+           "it cannot be read without waiting.")
       .def("give_back_lent", &DeviceTensors::give_back_lent, nb::arg("most"),
            "Lets go of arrays that are read; waits while more than so many bytes are left.")
       .def("forget", &DeviceTensors::forget, "The step has ended.")

@@ -25,6 +25,7 @@
 #include "python/src/replay_check.h"
 #include "python/src/selection_key.h"
 #include "python/src/tensor_arg.h"
+#include "python/src/tickets.h"
 #include "python/src/values.h"
 #include "smd/hook/hook.h"
 
@@ -34,29 +35,18 @@ namespace {
 using smd::Hook;
 using Refused = std::vector<std::tuple<size_t, std::string>>;
 
-// Names of tensors that come in the same list again and again.
-class Tickets final {
- public:
-  explicit Tickets(std::vector<std::string> names) {
-    for (std::string& name : names) tickets_.emplace_back(std::move(name));
-  }
-  size_t size() const { return tickets_.size(); }
-  smd::Ticket& operator[](size_t i) { return tickets_[i]; }
-  std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const smd::Ticket& ticket : tickets_) names.push_back(ticket.name());
-    return names;
-  }
-  const std::string& name(int64_t i) const {
-    if (i < 0 || i >= static_cast<int64_t>(size())) {
-      throw nb::index_error(fmt::format("There is no name {} among {}.", i, size()).c_str());
-    }
-    return tickets_[static_cast<size_t>(i)].name();
-  }
+std::vector<std::string> names_of(const Tickets& tickets) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < tickets.size(); ++i) names.push_back(tickets[i].name());
+  return names;
+}
 
- private:
-  std::deque<smd::Ticket> tickets_;
-};
+const std::string& name_at(const Tickets& tickets, int64_t i) {
+  if (i < 0 || i >= static_cast<int64_t>(tickets.size())) {
+    throw nb::index_error(fmt::format("There is no name {} among {}.", i, tickets.size()).c_str());
+  }
+  return tickets[static_cast<size_t>(i)].name();
+}
 
 struct Offered {
   std::string_view name;
@@ -357,8 +347,9 @@ void bind_torch(nb::module_& m) {
   nb::class_<Tickets>(m, "Tickets", "Names of tensors that come in the same list again and again.")
       .def(nb::init<std::vector<std::string>>(), nb::arg("names"))
       .def("__len__", &Tickets::size)
-      .def("__getitem__", &Tickets::name)
-      .def("__iter__", [](const Tickets& tickets) { return nb::iter(nb::cast(tickets.names())); });
+      .def("__getitem__", &name_at)
+      .def("__iter__",
+           [](const Tickets& tickets) { return nb::iter(nb::cast(names_of(tickets))); });
   m.def("save_all", &save_again, nb::arg("hook"), nb::arg("names"), nb::arg("tensors"),
         nb::arg("exchange") = nb::none(),
         "The same for tensors that come again, whose names are not looked up each time.");

@@ -8,7 +8,6 @@
 #include <mutex>
 
 #include "python/src/errors.h"
-#include "python/src/late_tensors.h"
 #include "python/src/values.h"
 #include "smd/config/environment.h"
 #include "smd/gpu/survey.h"
@@ -43,9 +42,6 @@ smd::Result<std::optional<size_t>> ring_bytes() {
   }
   return std::optional(bytes);
 }
-
-// Whether a copy has to be waited for by nobody but the writer.
-bool is_late(const smd::Hook::LateWish& wish) { return !wish.now; }
 
 // The place of a view of the same elements among the last ones, or how many views there are: a
 // module may give what an inner one gave.
@@ -105,7 +101,6 @@ int DeviceTensors::traverse(visitproc visit, void* arg) const {
 
 void DeviceTensors::clear() {
   may_hold_ = false;
-  may_wait_.clear();
   usable_.clear();
   gave_up_.reset();
   queue_.reset();
@@ -161,47 +156,72 @@ void DeviceTensors::give_up(int device, const smd::Error& error) {
 
 // ---- what is wanted
 
-DeviceTensors::Wish DeviceTensors::wish(std::string_view name, const smd::TensorView& view,
-                                        int device) {
-  if (!hook_->wants(name)) return Wish::nothing;
-  if (!is_usable(device) || view.size() == 0) return Wish::other;
-  const smd::Action action = hook_->wanted(name);
-  const auto known = cuda_device(device);
-  if (!known.ok() || (*known)->is_capturing(reinterpret_cast<gpu::Stream>(stream_of(device)))) {
-    return Wish::other;
-  }
-  if (!action.raw && is_surveyed(action, view)) return Wish::statistics;
-  if (!view.is_contiguous()) return Wish::other;
-  const auto late = hook_->late_wish(name, smd::Kind::automatic);
-  return late.ok() && is_late(*late) ? Wish::copy : Wish::other;
+DeviceTensors::Name& DeviceTensors::name_of(std::string_view name, smd::Kind kind) {
+  Names& names = names_[kind];
+  if (const auto known = names.find(name); known != names.end()) return known->second;
+  std::string text(name);
+  return names.try_emplace(text, Name{.ticket = smd::Ticket(text, kind)}).first->second;
+}
+
+DeviceTensors::Wish DeviceTensors::wish(Offered& tensor) {
+  smd::Ticket& ticket = tensor.name->ticket;
+  const smd::Action action = hook_->wanted(ticket);
+  if (action.empty() && !hook_->wants(ticket)) return Wish::nothing;
+  if (!is_usable(tensor.device) || tensor.view->size() == 0) return Wish::other;
+  const auto known = cuda_device(tensor.device);
+  if (!known.ok()) return Wish::other;
+  tensor.stream = stream_of(tensor.device);
+  if ((*known)->is_capturing(reinterpret_cast<gpu::Stream>(tensor.stream))) return Wish::other;
+  if (!action.raw && is_surveyed(action, *tensor.view)) return Wish::statistics;
+  return tensor.view->is_contiguous() ? Wish::copy : Wish::other;
+}
+
+bool DeviceTensors::set_veto(nb::handle number) {
+  permission_ = {};
+  if (number.is_none()) return true;
+  DeviceView view;
+  if (!look(number, view) || !is_usable(view.device) || view.view.size() != 1) return false;
+  const auto device = cuda_device(view.device);
+  if (!device.ok()) return false;
+  const gpu::CopySource source{reinterpret_cast<gpu::Address>(view.view.data),
+                               static_cast<size_t>(view.view.size_bytes())};
+  const auto stream = reinterpret_cast<gpu::Stream>(stream_of(view.device));
+  auto copy = (*device)->copier().copy({&source, 1}, stream);
+  if (!copy.ok()) return false;
+  permission_ = Permission(std::move(*copy), view.view.dtype);
+  return true;
 }
 
 // ---- statistics
 
-void DeviceTensors::save(const Offered& tensor, const smd::Action& action,
-                         std::shared_ptr<gpu::LateSurvey> survey, size_t index) {
-  if (action.shape) check(hook_->save_shape(tensor.name, tensor.view->shape));
-  check(hook_->save_late(
-      tensor.name, std::make_shared<SurveyedTensor>(std::move(survey), index, tensor.view->dtype,
-                                                    action.reductions)));
+std::vector<smd::DType> DeviceTensors::Launch::dtypes() const {
+  std::vector<smd::DType> out;
+  out.reserve(views.size());
+  for (const smd::TensorView& view : views) out.push_back(view.dtype);
+  return out;
 }
 
 DeviceTensors::Launch DeviceTensors::plan(int device, std::span<const Offered> tensors,
                                           bool remember) {
   Launch out;
+  out.wanted.reserve(tensors.size());
+  out.views.reserve(tensors.size());
   for (const Offered& tensor : tensors) {
-    if (tensor.device != device || !hook_->wants(tensor.name)) continue;
-    smd::Action action = hook_->wanted(tensor.name);
+    if (tensor.device != device) continue;
+    smd::Ticket& ticket = tensor.name->ticket;
+    const smd::Action action = hook_->wanted(ticket);
     const bool deviations = gpu::needs_absolute_deviations(action.reductions);
     const auto fits = [&](const Surveyed& seen) { return seen.absolute_deviations || !deviations; };
     if (const Surveyed* seen = remember ? seen_.find(tensor.tensor, *tensor.view, fits) : nullptr) {
-      save(tensor, action, seen->survey, seen->index);
+      if (action.shape) check(hook_->save_shape(ticket.name(), tensor.view->shape));
+      const smd::Hook::LateListed again{&ticket, seen->index};
+      check(hook_->save_late({&again, 1}, seen->list));
       continue;
     }
     out.absolute = out.absolute || deviations;
     const size_t view = find_recent(out.views, *tensor.view);
     if (view == out.views.size()) out.views.push_back(*tensor.view);
-    out.wanted.push_back({&tensor, std::move(action), view});
+    out.wanted.push_back({&tensor, action.shape, view});
   }
   return out;
 }
@@ -237,11 +257,16 @@ bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offe
   if (launch.wanted.empty()) return true;
   const auto survey = start(launch, device, stream, false);
   if (!survey) return false;
-  for (const auto& [tensor, action, view] : launch.wanted) {
-    save(*tensor, action, survey, view);
+  const auto list = std::make_shared<SurveyedList>(survey, launch.dtypes(), permission_);
+  std::vector<smd::Hook::LateListed> listed;
+  listed.reserve(launch.wanted.size());
+  for (const auto& [tensor, shape, view] : launch.wanted) {
+    if (shape) check(hook_->save_shape(tensor->name->ticket.name(), tensor->view->shape));
+    listed.push_back({&tensor->name->ticket, view});
     note_lent(*tensor, survey, nullptr);
-    if (remember) seen_.note(tensor->tensor, *tensor->view, {survey, view, launch.absolute});
+    if (remember) seen_.note(tensor->tensor, *tensor->view, {list, view, launch.absolute});
   }
+  check(hook_->save_late(listed, list));
   return true;
 }
 
@@ -250,8 +275,7 @@ bool DeviceTensors::survey(std::span<const Offered> tensors) {
   for (const Offered& tensor : tensors) {
     if (std::find(done.begin(), done.end(), tensor.device) != done.end()) continue;
     done.push_back(tensor.device);
-    const uintptr_t stream = stream_of(tensor.device);
-    if (!survey_on(tensor.device, stream, tensors, tensors.size() <= kFew)) return false;
+    if (!survey_on(tensor.device, tensor.stream, tensors, tensors.size() <= kFew)) return false;
   }
   return true;
 }
@@ -278,37 +302,34 @@ std::shared_ptr<gpu::LateCopy> DeviceTensors::start_copy(int device, uintptr_t s
 
 void DeviceTensors::save_copied(std::span<const Offered> tensors,
                                 const std::shared_ptr<gpu::LateCopy>& late) {
-  std::vector<smd::Action> actions;
-  for (const Offered& tensor : tensors) actions.push_back(hook_->wanted(tensor.name));
-  const auto shape_of = [](const Offered& tensor) {
-    return smd::Shape(tensor.view->shape.begin(), tensor.view->shape.end());
-  };
+  std::vector<CopiedList::Tensor> copied;
+  std::vector<smd::Hook::LateListed> searched;  // whose statistics the kernels cannot find
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const smd::TensorView& view = *tensors[i].view;
+    smd::Ticket& ticket = tensors[i].name->ticket;
+    copied.push_back({view.dtype, {view.shape.begin(), view.shape.end()}});
+    note_lent(tensors[i], nullptr, late);
+    const smd::Action action = hook_->wanted(ticket);
+    if (is_surveyed(action, view)) continue;
+    if (action.shape) check(hook_->save_shape(ticket.name(), view.shape));
+    searched.push_back({&ticket, i});
+  }
+  const auto memory = std::make_shared<CopiedMemory>(late, permission_);
   smd::Status status;
   {
     const nb::gil_scoped_release released;  // a full queue is waited for
     for (size_t i = 0; i < tensors.size() && status.ok(); ++i) {
-      if (!actions[i].raw) continue;
       const smd::OwnedTensor owned{.owner = late,
                                    .data = late->bytes(i).data(),
-                                   .dtype = tensors[i].view->dtype,
-                                   .shape = shape_of(tensors[i])};
-      status =
-          hook_->save_late_values(tensors[i].name, owned, std::make_shared<CopiedTensor>(late));
+                                   .dtype = copied[i].dtype,
+                                   .shape = copied[i].shape};
+      status = hook_->save_late_values(tensors[i].name->ticket, owned, memory);
     }
   }
   check(std::move(status));
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const Offered& tensor = tensors[i];
-    const smd::Action& action = actions[i];
-    note_lent(tensor, nullptr, late);
-    if (is_surveyed(action, *tensor.view)) continue;
-    const bool histogram =
-        !action.histogram_of.empty() && tensor.view->dtype != smd::DType::boolean;
-    if (action.shape) check(hook_->save_shape(tensor.name, tensor.view->shape));
-    check(hook_->save_late(tensor.name, std::make_shared<CopiedStatistics>(
-                                            late, i, tensor.view->dtype, shape_of(tensor),
-                                            action.reductions, histogram)));
-  }
+  if (searched.empty()) return;
+  check(hook_->save_late(searched,
+                         std::make_shared<CopiedList>(late, std::move(copied), permission_)));
 }
 
 size_t DeviceTensors::copy_on(int device, uintptr_t stream, std::span<const Offered> tensors) {
@@ -316,7 +337,7 @@ size_t DeviceTensors::copy_on(int device, uintptr_t stream, std::span<const Offe
   std::vector<bool> is_copied;
   std::vector<Offered> surveyed;
   for (; whole < tensors.size() && tensors[whole].view->is_contiguous(); ++whole) {
-    const smd::Action action = hook_->wanted(tensors[whole].name);
+    const smd::Action action = hook_->wanted(tensors[whole].name->ticket);
     const bool is_read = is_surveyed(action, *tensors[whole].view);
     if (is_read) surveyed.push_back(tensors[whole]);
     is_copied.push_back(action.raw || !is_read);
@@ -344,11 +365,10 @@ size_t DeviceTensors::copy_on(int device, uintptr_t stream, std::span<const Offe
 size_t DeviceTensors::copy(std::span<const Offered> tensors) {
   size_t done = 0;
   while (done < tensors.size()) {
-    const int device = tensors[done].device;
-    const auto next = std::find_if(tensors.begin() + static_cast<ptrdiff_t>(done), tensors.end(),
-                                   [&](const Offered& other) { return other.device != device; });
-    const auto count = static_cast<size_t>(next - tensors.begin()) - done;
-    const size_t copied = copy_on(device, stream_of(device), tensors.subspan(done, count));
+    const auto& [name, tensor, view, device, stream] = tensors[done];
+    size_t count = 1;
+    while (done + count < tensors.size() && tensors[done + count].device == device) ++count;
+    const size_t copied = copy_on(device, stream, tensors.subspan(done, count));
     done += copied;
     if (copied < count) break;
   }
@@ -382,6 +402,43 @@ void DeviceTensors::give_back_lent(size_t most) {
 
 // ---- for Python
 
+std::vector<size_t> DeviceTensors::save_list(const Tickets& names, const nb::list& tensors,
+                                             const nb::tuple& types) {
+  std::vector<size_t> left, surveyed, copied;
+  std::deque<DeviceView> views;
+  std::vector<Offered> read, whole;
+  const auto is_plain = [&](nb::handle tensor) {
+    return std::any_of(types.begin(), types.end(),
+                       [&](nb::handle type) { return tensor.type().is(type); });
+  };
+  for (size_t i = 0; i < std::min(names.size(), nb::len(tensors)); ++i) {
+    const nb::handle tensor = tensors[i];
+    DeviceView& view = views.emplace_back();
+    if (!is_plain(tensor) || !look(tensor, view)) {
+      left.push_back(i);
+      continue;
+    }
+    Offered next{&name_of(names[i].name()), tensor, &view.view, view.device};
+    switch (wish(next)) {
+      case Wish::nothing: break;
+      case Wish::other: left.push_back(i); break;
+      case Wish::statistics:
+        surveyed.push_back(i);
+        read.push_back(next);
+        break;
+      case Wish::copy:
+        copied.push_back(i);
+        whole.push_back(next);
+        break;
+    }
+  }
+  if (read.empty() && whole.empty()) return left;
+  release_before();
+  if (!survey(read)) left.insert(left.end(), surveyed.begin(), surveyed.end());
+  left.insert(left.end(), copied.begin() + static_cast<ptrdiff_t>(copy(whole)), copied.end());
+  return left;
+}
+
 std::vector<size_t> DeviceTensors::survey_list(const nb::list& names, const nb::list& tensors) {
   release_before();
   const size_t count = nb::len(names);
@@ -389,14 +446,18 @@ std::vector<size_t> DeviceTensors::survey_list(const nb::list& names, const nb::
   std::deque<DeviceView> views;
   std::vector<Offered> offered;
   for (size_t i = 0; i < count; ++i) {
-    const std::string_view name = to_name(names[i]);
     DeviceView& view = views.emplace_back();
-    if (!look(tensors[i], view) || wish(name, view.view, view.device) != Wish::statistics) {
-      left.push_back(i);
-      continue;
+    Offered next{&name_of(to_name(names[i])), tensors[i]};
+    if (look(tensors[i], view)) {
+      next.view = &view.view;
+      next.device = view.device;
+      if (wish(next) == Wish::statistics) {
+        taken.push_back(i);
+        offered.push_back(next);
+        continue;
+      }
     }
-    taken.push_back(i);
-    offered.push_back({name, tensors[i], &view.view, view.device});
+    left.push_back(i);
   }
   if (!offered.empty() && !survey(offered)) left.insert(left.end(), taken.begin(), taken.end());
   return left;
@@ -409,15 +470,15 @@ std::vector<size_t> DeviceTensors::copy_list(const nb::list& names, const nb::li
   std::deque<DeviceView> views;
   std::vector<Offered> offered;
   for (size_t i = 0; i < nb::len(names); ++i) {
-    const std::string_view name = to_name(names[i]);
-    const smd::Hook::LateWish late = check(hook_->late_wish(name, kind));
+    Name& name = name_of(to_name(names[i]), kind);
+    (void)hook_->wanted(name.ticket);  // it joins the collection of its kind
     DeviceView& view = views.emplace_back();
-    if (!is_late(late) || !look(tensors[i], view) || view.view.size() == 0) {
+    if (!look(tensors[i], view) || view.view.size() == 0) {
       left.push_back(i);
       continue;
     }
     taken.push_back(i);
-    offered.push_back({name, tensors[i], &view.view, view.device});
+    offered.push_back({&name, tensors[i], &view.view, view.device, stream_of(view.device)});
   }
   left.insert(left.end(), taken.begin() + static_cast<ptrdiff_t>(copy(offered)), taken.end());
   return left;
@@ -426,8 +487,9 @@ std::vector<size_t> DeviceTensors::copy_list(const nb::list& names, const nb::li
 bool DeviceTensors::hold_one(const std::string& name, nb::handle gradient) {
   DeviceView view;
   if (!look(gradient, view)) return false;
-  return hold_gradient({name, gradient, &view.view, view.device},
-                       wish(name, view.view, view.device));
+  Offered offered{&name_of(name), gradient, &view.view, view.device};
+  const Wish wanted = wish(offered);
+  return hold_gradient(offered, wanted);
 }
 
 }  // namespace smdebug

@@ -15,12 +15,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "python/src/device_array.h"
 #include "python/src/exchange_api.h"
+#include "python/src/late_lists.h"
 #include "python/src/seen_tensors.h"
+#include "python/src/tickets.h"
 #include "smd/gpu/device.h"
 #include "smd/hook/hook.h"
 
@@ -46,16 +49,25 @@ class DeviceTensors final {
   // held_bytes is how much may be held at most, a share of the memory of the device.
   DeviceTensors(std::shared_ptr<smd::Hook> hook, nb::handle exchange, const nb::dict& parts);
 
-  enum class Wish { nothing, statistics, copy, other };
-  // What is wanted of a tensor, as far as it can be done here and now; other: it cannot.
-  Wish wish(std::string_view name, const smd::TensorView& view, int device);
-
-  struct Offered {
-    std::string_view name;
-    nb::handle tensor;
-    const smd::TensorView* view;
-    int device;
+  // A name under which tensors come again and again, and what is known of them.
+  struct Name {
+    smd::Ticket ticket;
+    std::optional<bool> may_wait = {};  // activations that were tried
   };
+  // Stays where it is.
+  Name& name_of(std::string_view name, smd::Kind kind = smd::Kind::automatic);
+
+  enum class Wish { nothing, statistics, copy, other };
+  struct Offered {
+    Name* name = nullptr;
+    nb::handle tensor;
+    const smd::TensorView* view = nullptr;
+    int device = -1;
+    uintptr_t stream = 0;  // set by wish()
+  };
+  // What is wanted of a tensor, as far as it can be done here and now; other: it cannot.
+  Wish wish(Offered& tensor);
+
   // Queues the statistics of tensors, where wish() is that. False: the device has failed, nothing
   // was saved of them.
   bool survey(std::span<const Offered> tensors);
@@ -69,6 +81,8 @@ class DeviceTensors final {
   bool hold_activation(const Offered& tensor);
 
   // For callers in Python: those that must be treated in another way.
+  std::vector<size_t> save_list(const Tickets& names, const nb::list& tensors,
+                                const nb::tuple& types);
   std::vector<size_t> survey_list(const nb::list& names, const nb::list& tensors);
   std::vector<size_t> copy_list(const nb::list& names, const nb::list& tensors, smd::Kind kind);
   bool hold_one(const std::string& name, nb::handle gradient);
@@ -78,6 +92,9 @@ class DeviceTensors final {
   bool has_held() const { return !held_.empty() || beside_; }
   // Has release() called if something is held: what comes now is seen after it.
   void release_before();
+  // What comes from now on is saved only if this number of a device turns out to be zero; None:
+  // always. False: it cannot be read without waiting, and everything is as before.
+  bool set_veto(nb::handle number);
   // Lets go of arrays that were lent and are read. Waits while more than `most` bytes are left.
   void give_back_lent(size_t most);
   // The step has ended: its tensors are not met again.
@@ -90,24 +107,17 @@ class DeviceTensors final {
 
  private:
   struct Held {
-    std::string name;
+    Name* name = nullptr;
     nb::object alias;  // shares the memory of the tensor
     int64_t version = 0;
-    uintptr_t stream = 0;
     int device = 0;
+    uintptr_t stream = 0;
     Wish wish = Wish::statistics;
     bool is_activation = false;
-    smd::DType dtype = smd::DType::float32;
-    const void* data = nullptr;
-    smd::Shape shape, strides_bytes;
-
-    smd::TensorView view() const {
-      return {.data = data, .dtype = dtype, .shape = shape, .strides_bytes = strides_bytes};
-    }
   };
   // Where the statistics of a tensor of this step will be.
   struct Surveyed {
-    std::shared_ptr<smd::gpu::LateSurvey> survey;
+    std::shared_ptr<SurveyedList> list;
     size_t index = 0;
     bool absolute_deviations = false;
   };
@@ -118,10 +128,11 @@ class DeviceTensors final {
     std::deque<Held> items;
     std::vector<size_t> views;  // the number in the survey, of each item
     std::shared_ptr<smd::gpu::LateSurvey> survey;
+    std::shared_ptr<SurveyedList> list;
   };
   // A tensor that was read at once, to see whether it could have waited.
   struct OnTrial {
-    std::string name;
+    Name* name = nullptr;
     nb::object alias;
     int64_t version = 0;
     size_t bytes = 0;
@@ -142,6 +153,10 @@ class DeviceTensors final {
   void give_up(int device, const smd::Error& error);
   // An alias for those that are held: backward takes over a gradient that nobody else has.
   static nb::object alias_of(nb::handle tensor);
+  // Those that are held, as tensors that are offered now, with views of the aliases. `gone` gets
+  // the names of those without memory.
+  std::vector<Offered> offered_again(std::span<const Held* const> held,
+                                     std::deque<DeviceView>& views, nb::list& gone) const;
   void hold(const Offered& tensor, int64_t version, Wish wish, bool is_activation);
   size_t most_held(int device) const;
   void try_activation(const Offered& tensor, int64_t version);
@@ -157,12 +172,14 @@ class DeviceTensors final {
   struct Launch {
     struct Wanted {
       const Offered* tensor;
-      smd::Action action;
+      bool shape;
       size_t view;
     };
     std::vector<Wanted> wanted;
     std::vector<smd::TensorView> views;
     bool absolute = false;
+
+    std::vector<smd::DType> dtypes() const;
   };
   Launch plan(int device, std::span<const Offered> tensors, bool remember);
   // nullptr: the device has failed.
@@ -170,8 +187,6 @@ class DeviceTensors final {
                                               bool beside);
   // All of one device.
   bool survey_on(int device, uintptr_t stream, std::span<const Offered> tensors, bool remember);
-  void save(const Offered& tensor, const smd::Action& action,
-            std::shared_ptr<smd::gpu::LateSurvey> survey, size_t index);
   // All of one device; as copy().
   size_t copy_on(int device, uintptr_t stream, std::span<const Offered> tensors);
   // Tensors without gaps; nullptr: the device has failed.
@@ -194,18 +209,24 @@ class DeviceTensors final {
   nb::object full_;
   size_t most_held_ = 0;
 
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  using Names = std::unordered_map<std::string, Name, Hash, std::equal_to<>>;
+  std::map<smd::Kind, Names> names_;
   std::deque<Held> held_;
   size_t held_bytes_ = 0;
   std::optional<Beside> beside_;
   bool is_full_of_activations_ = false;
-  bool is_queued_ = false;                             // release() is called when backward ends
-  bool may_hold_ = true;                               // gradients
-  std::map<std::string, bool, std::less<>> may_wait_;  // activations that were tried
-  std::deque<OnTrial> on_trial_;                       // oldest first
+  bool is_queued_ = false;        // release() is called when backward ends
+  bool may_hold_ = true;          // gradients
+  std::deque<OnTrial> on_trial_;  // oldest first
   size_t on_trial_bytes_ = 0;
   std::deque<Lent> lent_;  // oldest first
   size_t lent_bytes_ = 0;
   SeenTensors<Surveyed> seen_;
+  Permission permission_;  // of what comes now
   int64_t launches_ = 0;
 };
 

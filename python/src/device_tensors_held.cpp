@@ -26,24 +26,35 @@ size_t DeviceTensors::most_held(int device) const {
 }
 
 void DeviceTensors::hold(const Offered& tensor, int64_t version, Wish wish, bool is_activation) {
-  const smd::TensorView& view = *tensor.view;
-  held_.push_back({.name = std::string(tensor.name),
+  held_.push_back({.name = tensor.name,
                    .alias = alias_of(tensor.tensor),
                    .version = version,
-                   .stream = stream_of(tensor.device),
                    .device = tensor.device,
+                   .stream = tensor.stream,
                    .wish = wish,
-                   .is_activation = is_activation,
-                   .dtype = view.dtype,
-                   .data = view.data,
-                   .shape = {view.shape.begin(), view.shape.end()},
-                   .strides_bytes = {view.strides_bytes.begin(), view.strides_bytes.end()}});
-  held_bytes_ += static_cast<size_t>(view.size_bytes());
+                   .is_activation = is_activation});
+  held_bytes_ += static_cast<size_t>(tensor.view->size_bytes());
   const size_t most = most_held(tensor.device);
   // Twice as much is alive while some are being read beside the program.
   is_full_of_activations_ = is_activation && 2 * held_bytes_ >= most;
   if (is_full_of_activations_ || held_bytes_ >= most) full_();
   is_full_of_activations_ = false;
+}
+
+std::vector<DeviceTensors::Offered> DeviceTensors::offered_again(std::span<const Held* const> held,
+                                                                 std::deque<DeviceView>& views,
+                                                                 nb::list& gone) const {
+  std::vector<Offered> out;
+  out.reserve(held.size());
+  for (const Held* item : held) {
+    DeviceView& view = views.emplace_back();
+    if (look(item->alias, view)) {
+      out.push_back({item->name, item->alias, &view.view, item->device, item->stream});
+    } else {
+      gone.append(to_text(item->name->ticket.name()));
+    }
+  }
+  return out;
 }
 
 bool DeviceTensors::hold_gradient(const Offered& gradient, Wish wish) {
@@ -64,24 +75,23 @@ bool DeviceTensors::hold_gradient(const Offered& gradient, Wish wish) {
 
 bool DeviceTensors::hold_activation(const Offered& tensor) {
   // On other streams than the first, memory may be used again before it is read.
-  if (stream_of(tensor.device) != 0) return false;
+  if (tensor.stream != 0) return false;
   const auto bytes = static_cast<size_t>(tensor.view->size_bytes());
   if (4 * bytes >= most_held(tensor.device)) return false;
   const auto version = version_of(tensor.tensor);
   if (!version) return false;
-  const auto known = may_wait_.find(tensor.name);
-  if (known == may_wait_.end()) {
+  if (!tensor.name->may_wait) {
     try_activation(tensor, *version);
     return false;
   }
-  if (!known->second) return false;
+  if (!*tensor.name->may_wait) return false;
   hold(tensor, *version, Wish::statistics, true);
   return true;
 }
 
 void DeviceTensors::try_activation(const Offered& tensor, int64_t version) {
   const auto bytes = static_cast<size_t>(tensor.view->size_bytes());
-  on_trial_.push_back({std::string(tensor.name), alias_of(tensor.tensor), version, bytes});
+  on_trial_.push_back({tensor.name, alias_of(tensor.tensor), version, bytes});
   on_trial_bytes_ += bytes;
   while (on_trial_bytes_ >= most_held(tensor.device)) end_trial();
 }
@@ -92,8 +102,7 @@ void DeviceTensors::end_trial() {
   on_trial_bytes_ -= tried.bytes;
   const bool steady = version_of(tried.alias) == tried.version;
   // A module may be called several times under one name.
-  auto [known, added] = may_wait_.try_emplace(tried.name, steady);
-  if (!steady) known->second = false;
+  tried.name->may_wait = tried.name->may_wait.value_or(true) && steady;
 }
 
 void DeviceTensors::forget() {
@@ -111,7 +120,7 @@ bool DeviceTensors::is_unchanged(const Held& item) {
   const bool captured = device.ok() && (*device)->is_capturing(stream);
   if (!captured && version_of(item.alias) == item.version) return true;
   if (item.is_activation) {
-    may_wait_[item.name] = false;
+    item.name->may_wait = false;
   } else {
     may_hold_ = false;
   }
@@ -119,24 +128,23 @@ bool DeviceTensors::is_unchanged(const Held& item) {
 }
 
 bool DeviceTensors::read_beside(std::deque<Held>& held) {
-  Beside next;
   const Held& first = held.front();
+  std::vector<const Held*> items;
   for (const Held& item : held) {
     const bool fits = item.is_activation && item.device == first.device &&
                       item.stream == first.stream && version_of(item.alias) == item.version;
     if (!fits) return false;
+    items.push_back(&item);
   }
-  std::vector<smd::TensorView> views;
-  views.reserve(held.size());
-  std::vector<Offered> offered;
-  for (const Held& item : held) {
-    views.push_back(item.view());
-    offered.push_back({item.name, item.alias, &views.back(), item.device});
-  }
+  std::deque<DeviceView> views;
+  nb::list gone;
+  const std::vector<Offered> offered = offered_again(items, views, gone);
   const Launch launch = plan(first.device, offered, false);
   if (launch.wanted.size() != held.size()) return false;
+  Beside next;
   next.survey = start(launch, first.device, first.stream, true);
   if (!next.survey) return false;
+  next.list = std::make_shared<SurveyedList>(next.survey, launch.dtypes(), permission_);
   for (const Launch::Wanted& wanted : launch.wanted) next.views.push_back(wanted.view);
   next.items = std::move(held);
   beside_ = std::move(next);
@@ -153,16 +161,20 @@ void DeviceTensors::settle_beside(nb::list& changed) {
     const smd::Status waits = (*device)->wait_for(*read.survey, stream);
     if (!waits.ok()) give_up(first.device, waits.error());
   }
+  std::vector<smd::Hook::LateListed> listed;
   for (size_t i = 0; i < read.items.size(); ++i) {
     const Held& item = read.items[i];
+    smd::Ticket& ticket = item.name->ticket;
     if (!is_unchanged(item)) {
-      changed.append(to_text(item.name));
+      changed.append(to_text(ticket.name()));
       continue;
     }
-    const smd::TensorView view = item.view();
-    save({item.name, item.alias, &view, item.device}, hook_->wanted(item.name), read.survey,
-         read.views[i]);
+    listed.push_back({&ticket, read.views[i]});
+    if (DeviceView view; hook_->wanted(ticket).shape && look(item.alias, view)) {
+      check(hook_->save_shape(ticket.name(), view.view.shape));
+    }
   }
+  check(hook_->save_late(listed, read.list));
 }
 
 std::pair<nb::list, nb::list> DeviceTensors::release() {
@@ -177,23 +189,18 @@ std::pair<nb::list, nb::list> DeviceTensors::release() {
     if (is_unchanged(item)) {
       launches[{item.device, item.stream, item.wish}].push_back(&item);
     } else {
-      changed.append(to_text(item.name));
+      changed.append(to_text(item.name->ticket.name()));
     }
   }
   for (const auto& [where, items] : launches) {
     const auto& [device, stream, wish] = where;
-    std::vector<smd::TensorView> views;
-    views.reserve(items.size());
-    std::vector<Offered> offered;
-    for (const Held* item : items) {
-      views.push_back(item->view());
-      offered.push_back({item->name, item->alias, &views.back(), device});
-    }
+    std::deque<DeviceView> views;
+    const std::vector<Offered> offered = offered_again(items, views, changed);
     const size_t done = wish == Wish::copy ? copy_on(device, stream, offered)
-                        : survey_on(device, stream, offered, false) ? items.size()
+                        : survey_on(device, stream, offered, false) ? offered.size()
                                                                     : 0;
-    for (size_t i = done; i < items.size(); ++i) {
-      left.append(nb::make_tuple(to_text(items[i]->name), items[i]->alias));
+    for (size_t i = done; i < offered.size(); ++i) {
+      left.append(nb::make_tuple(to_text(offered[i].name->ticket.name()), offered[i].tensor));
     }
   }
   return {std::move(left), std::move(changed)};

@@ -111,8 +111,10 @@ bool Device::is_prepared(DType dtype) {
 }
 
 bool Device::is_capturing(Stream stream) const {
-  const ContextScope scope(driver_, context_);
   int capturing = 0;
+  // Nearly always the thread that asks has a context already.
+  if (driver_.is_capturing(stream, &capturing) == 0) return capturing != 0;
+  const ContextScope scope(driver_, context_);
   return driver_.is_capturing(stream, &capturing) != 0 || capturing != 0;
 }
 

@@ -19,7 +19,7 @@ struct Axis {
 // The elements of a tensor in any order: statistics do not depend on it.
 struct Elements {
   uint64_t data = 0;
-  std::vector<Axis> axes;  // the longest stride first; empty: one element
+  std::vector<Axis> axes;  // the longest stride first; empty: no gaps
 
   bool is_dense() const { return axes.empty() || (axes.size() == 1 && axes[0].stride == 1); }
 };
@@ -28,7 +28,11 @@ Error refused(std::string why) { return {ErrorCode::unsupported, std::move(why)}
 
 Result<Elements> elements_of(const TensorView& tensor) {
   const auto item = static_cast<int64_t>(size_of(tensor.dtype));
-  Elements out{.data = reinterpret_cast<uint64_t>(tensor.data)};
+  Elements out{.data = reinterpret_cast<uint64_t>(tensor.data), .axes = {}};
+  if (out.data % static_cast<uint64_t>(item) != 0) {
+    return refused("The tensor does not begin at a whole element.");
+  }
+  if (tensor.is_contiguous()) return out;
   int64_t dense = 1;
   for (size_t axis = tensor.shape.size(); axis-- > 0;) {
     const int64_t extent = tensor.shape[axis];
@@ -43,9 +47,6 @@ Result<Elements> elements_of(const TensorView& tensor) {
       bytes = -bytes;
     }
     out.axes.push_back({.extent = extent, .stride = bytes / item});
-  }
-  if (out.data % static_cast<uint64_t>(item) != 0) {
-    return refused("The tensor does not begin at a whole element.");
   }
   std::stable_sort(out.axes.begin(), out.axes.end(),
                    [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
@@ -80,7 +81,7 @@ StridedItem strided_item(const Elements& elements, int64_t count, uint32_t chunk
 
 // Enough chunks to keep every device busy, and no more: each costs work when they are joined.
 uint32_t chunk_bytes_for(uint64_t bytes) {
-  constexpr uint64_t kEnough = 2048;
+  constexpr uint64_t kEnough = 1536;
   return static_cast<uint32_t>(
       std::clamp<uint64_t>(std::bit_floor(bytes / kEnough), kLeastChunkBytes, kMostChunkBytes));
 }

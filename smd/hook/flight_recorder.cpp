@@ -34,12 +34,9 @@ void FlightRecorder::add(uint32_t number, double wall_secs,
   if (!steps_.empty()) add_to(steps_.back(), number, wall_secs, values);
 }
 
-void FlightRecorder::add_late(Step step, std::string_view name, double wall_secs,
+void FlightRecorder::add_late(Step step, uint32_t number, double wall_secs,
                               std::span<const StoredReduction> values) {
-  if (values.empty()) return;
-  for (Kept& kept : steps_) {
-    if (kept.step.step == step) return add_to(kept, number_of(name), wall_secs, values);
-  }
+  if (Kept* const kept = find(step)) add_to(*kept, number, wall_secs, values);
 }
 
 void FlightRecorder::add_to(Kept& kept, uint32_t number, double wall_secs,
@@ -55,7 +52,17 @@ void FlightRecorder::add_to(Kept& kept, uint32_t number, double wall_secs,
 }
 
 void FlightRecorder::add_raw(std::string_view name, const TensorView& tensor, double wall_secs) {
-  if (steps_.empty() || tensor.size() == 0) return;
+  if (!steps_.empty()) add_raw_to(steps_.back(), name, tensor, wall_secs);
+}
+
+void FlightRecorder::add_late_raw(Step step, std::string_view name, const TensorView& tensor,
+                                  double wall_secs) {
+  if (Kept* const kept = find(step)) add_raw_to(*kept, name, tensor, wall_secs);
+}
+
+void FlightRecorder::add_raw_to(Kept& kept, std::string_view name, const TensorView& tensor,
+                                double wall_secs) {
+  if (tensor.size() == 0) return;
   const auto size = static_cast<size_t>(tensor.size()) * size_of(tensor.dtype);
   if (size > options_.max_bytes) {
     was_full_ = true;
@@ -67,7 +74,7 @@ void FlightRecorder::add_raw(std::string_view name, const TensorView& tensor, do
           .elements = std::vector<std::byte>(size),
           .wall_secs = wall_secs};
   gather(tensor, 0, raw.elements);
-  steps_.back().raw.push_back(std::move(raw));
+  kept.raw.push_back(std::move(raw));
   bytes_ += size;
   make_room();
 }
@@ -109,10 +116,15 @@ std::vector<StepInfo> FlightRecorder::unsaved() const {
 }
 
 const FlightRecorder::Kept* FlightRecorder::find(Step step) const {
-  for (const Kept& kept : steps_) {
-    if (kept.step.step == step) return &kept;
+  // Those that are asked for are among the last.
+  for (auto kept = steps_.rbegin(); kept != steps_.rend(); ++kept) {
+    if (kept->step.step == step) return &*kept;
   }
   return nullptr;
+}
+
+FlightRecorder::Kept* FlightRecorder::find(Step step) {
+  return const_cast<Kept*>(std::as_const(*this).find(step));
 }
 
 void FlightRecorder::write_step(Step step, Writer& writer) const {

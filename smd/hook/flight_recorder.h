@@ -41,10 +41,11 @@ class FlightRecorder final {
   // The same for callers that have kept the number of a name: it never changes.
   void add(uint32_t number, double wall_secs, std::span<const StoredReduction> values);
   uint32_t number_of(std::string_view name);
-  // Of a step that was begun before; if it has gone: nothing.
-  void add_late(Step step, std::string_view name, double wall_secs,
-                std::span<const StoredReduction> values);
   void add_raw(std::string_view name, const TensorView& tensor, double wall_secs);
+  // The same of a step that was begun before; if it has gone: nothing.
+  void add_late(Step step, uint32_t number, double wall_secs,
+                std::span<const StoredReduction> values);
+  void add_late_raw(Step step, std::string_view name, const TensorView& tensor, double wall_secs);
   // The run has the tensors of the current step: it need not be written again.
   void mark_saved();
 
@@ -95,6 +96,8 @@ class FlightRecorder final {
 
   void add_to(Kept& kept, uint32_t number, double wall_secs,
               std::span<const StoredReduction> values);
+  void add_raw_to(Kept& kept, std::string_view name, const TensorView& tensor, double wall_secs);
+  Kept* find(Step step);
   const Kept* find(Step step) const;
   // With values and tensors, but without raw ones; what it held does not count any more.
   Kept take_front();

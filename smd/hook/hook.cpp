@@ -164,13 +164,8 @@ bool Hook::wants(Ticket& ticket) {
 
 Action Hook::wanted(std::string_view name) {
   if (!is_recording() || !plan_) return {};
-  Action action = saving_ ? plan_->wanted(name) : Action{};
-  if (!observes_) return action;
-  const Action& seen = plan_->observed(name);
-  if (seen.empty()) return action;
-  action.reductions.merge(recorded_reductions(seen));
-  action.raw = action.raw || (recorder_ && recorder_->options().raw);
-  return action;
+  const Action action = saving_ ? plan_->wanted(name) : Action{};
+  return observes_ ? with_observed(action, plan_->observed(name)) : action;
 }
 
 bool Hook::is_collection_observed(std::string_view name) const {

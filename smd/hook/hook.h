@@ -41,7 +41,8 @@
 #include "smd/hook/inherited_configs.h"
 #include "smd/hook/kind.h"
 #include "smd/hook/known_results.h"
-#include "smd/hook/late_tensor.h"
+#include "smd/hook/late_batch.h"
+#include "smd/hook/late_list.h"
 #include "smd/hook/resume_state.h"
 #include "smd/hook/save_plan.h"
 #include "smd/hook/save_wish.h"
@@ -173,6 +174,8 @@ class Hook final {
   bool wants(Ticket& ticket);
   // What is wanted of it at this step; empty: nothing. For callers that reduce it themselves.
   Action wanted(std::string_view name);
+  // The same. It joins the collection of its kind.
+  Action wanted(Ticket& ticket);
   bool is_collection_active(std::string_view name) const;
   // At some step: it is included, or a rule or a request wishes it.
   bool may_save(std::string_view collection) const;
@@ -203,19 +206,17 @@ class Hook final {
   // Those that nobody wants are left out. Names are those of Reduction::name().
   Status save_reductions(std::string_view name,
                          std::span<const std::pair<std::string, Number>> values);
-  // The same of a tensor whose reductions are not there yet: the writer thread waits for them. What
-  // is looked for in them is found some steps later.
-  Status save_late(std::string_view name, std::shared_ptr<LateTensor> tensor);
-  // What is to be done with the elements of such a tensor. It joins the collection of its kind.
-  struct LateWish {
-    bool raw = false;  // to be given to save_late_values()
-    bool now =
-        false;  // somebody looks at them at once: they must be waited for, and saved as usual
+  // What wanted() says of tensors that a device is still reading, but for their elements: the
+  // writer thread waits for it. What is looked for in them is found some steps later. `index` is
+  // that of the tensor in the list.
+  struct LateListed {
+    Ticket* ticket = nullptr;
+    size_t index = 0;
   };
-  Result<LateWish> late_wish(std::string_view name, Kind kind);
-  // The elements of a tensor that are still being copied: the writer thread waits for them. The
-  // owner of `tensor` keeps `memory`.
-  Status save_late_values(std::string_view name, const OwnedTensor& tensor,
+  Status save_late(std::span<const LateListed> tensors, std::shared_ptr<LateList> list);
+  // The elements of a tensor that are still being copied, if they are wanted: the writer thread
+  // waits for them. The owner of `tensor` keeps `memory`.
+  Status save_late_values(Ticket& ticket, const OwnedTensor& tensor,
                           std::shared_ptr<LateMemory> memory);
   // Looks at those that have come; begin_step() does so, too.
   void look_at_late() { settle_late(false); }
@@ -346,6 +347,9 @@ class Hook final {
   // Looks at the results of late tensors in their order; those that are not there yet stay, unless
   // `wait`.
   void settle_late(bool wait);
+  // Results that have come, or are waited for now.
+  void look_at(const StepInfo& step, LateBatch& batch);
+  LateItem late_item(Ticket& ticket);
   // Of the step that ends.
   void end_late_step();
   bool is_bad_step_complete() const;
@@ -364,6 +368,7 @@ class Hook final {
   void warn_of_output(const Error& error);
   // Hands a number to what wants the numbers of a step beside the run.
   void emit(SavedScalar scalar);
+  void warn_of_metric(std::string_view name, bool nan);
   void emit_mean(std::string_view name, const TensorView& tensor, const Action& action);
   void emit_histogram(std::string_view name, std::string_view collection, double wall_secs);
   Status reduce_into_step(std::string_view name, const TensorView& tensor, const Action& action,
@@ -373,6 +378,10 @@ class Hook final {
   void tell_membership(std::string_view name);
   bool user_wants_tensor(std::span<const std::string> collections);
   void join_kind(std::string_view name, Kind kind);
+  void join_kind(Ticket& ticket);
+  Status check_name(Ticket& ticket);
+  // The same and what every step is looked at for.
+  Action with_observed(Action action, const Action& seen) const;
 
   HookOptions options_;
   std::shared_ptr<storage::Storage> storage_;
@@ -437,13 +446,18 @@ class Hook final {
   std::string dump_reason_;  // empty: nothing is to be dumped
   int dumps_ = 0;
   BadTensors bad_;
+  // Elements that the flight recorder keeps.
+  struct LateRaw {
+    std::string name;
+    OwnedTensor tensor;
+    std::shared_ptr<LateMemory> memory;
+    double wall_secs = 0;
+  };
+  // One of the two; none: the end of the step.
   struct Late {
     StepInfo step;
-    std::string name;
-    double wall_secs = 0;
-    bool watched = false;
-    ReductionSet saved, recorded;
-    std::shared_ptr<LateTensor> tensor;  // none: the end of the step
+    std::shared_ptr<LateBatch> batch;
+    std::optional<LateRaw> raw;
   };
   std::deque<Late> late_;
   bool observes_ = false;         // every step is looked at

@@ -1,161 +1,173 @@
-// The part of the hook that deals with tensors whose statistics a device is still computing.
+// The part of the hook that deals with tensors that a device is still reading.
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "smd/hook/hook.h"
-#include "smd/hook/stored_name.h"
-#include "smd/summary/summary_files.h"
 #include "smd/types/tensor_name.h"
 
 namespace smd {
 namespace {
 
-std::vector<StoredReduction> stored_of(const LateResults& results, const ReductionSet& wanted) {
-  std::vector<StoredReduction> out;
-  for (const auto& [reduction, number] : results.reductions.values) {
-    if (!wanted.contains(reduction)) continue;
-    out.push_back({.name = stored_name(reduction), .dtype = number.dtype, .bits = number.bits});
-  }
-  return out;
-}
-
-// The writer thread joins the results, so that the training thread has nothing to do for them;
+// The writer thread finds the results, so that the training thread has nothing to do for them;
 // unless nobody writes them.
-bool is_there(const std::shared_ptr<LateTensor>& tensor) {
-  return tensor->has_results() || (tensor.use_count() == 1 && tensor->is_ready());
+bool is_there(const std::shared_ptr<LateBatch>& batch) {
+  return batch->has_results() || (batch.use_count() == 1 && batch->is_ready());
 }
-
-// What the writer thread waits for.
-class SavedLate final : public LateReductions {
- public:
-  // `shown_as`: the name of its histogram; empty: none.
-  SavedLate(std::shared_ptr<LateTensor> tensor, const ReductionSet& saved, std::string shown_as,
-            double wall_secs)
-      : tensor_(std::move(tensor)),
-        saved_(saved),
-        shown_as_(std::move(shown_as)),
-        wall_secs_(wall_secs) {}
-
-  Result<std::span<const StoredReduction>> wait() override {
-    SMD_TRY(results_, tensor_->results());
-    stored_ = stored_of(*results_, saved_);
-    return std::span<const StoredReduction>(stored_);
-  }
-
-  std::optional<SavedHistogram> histogram() override {
-    if (shown_as_.empty() || results_->reductions.histogram.counts.empty()) return std::nullopt;
-    return SavedHistogram{.name = shown_as_,
-                          .wall_secs = wall_secs_,
-                          .histogram = view_of(results_->reductions.histogram)};
-  }
-
- private:
-  const std::shared_ptr<LateTensor> tensor_;
-  const ReductionSet saved_;
-  const std::string shown_as_;
-  const double wall_secs_;
-  const LateResults* results_ = nullptr;
-  std::vector<StoredReduction> stored_;
-};
 
 }  // namespace
 
-Status Hook::save_late(std::string_view name, std::shared_ptr<LateTensor> tensor) {
-  SMD_RETURN_IF_ERROR(check_usable());
-  SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  if (!is_step_wanted() || !is_recording()) return {};
-  const double now = options_.clock->unix_secs();
-  if (watching_) {
-    std::erase(unseen_watches_, name);
-    if (!unseen_watches_.empty()) seen_names_.emplace_back(name);
-  }
-  const bool watched = watching_ && plan_->is_watched(step().mode, name);
-  const Action action = saving_ ? plan_->wanted(name) : Action{};
-  const ReductionSet& saved = action.reductions;
-  const ReductionSet recorded =
-      recorder_ ? recorded_reductions(plan_->observed(name)) : ReductionSet();
-  if (watched || recorder_ || bad_.is_looking()) {
-    late_.push_back({.step = step(),
-                     .name = std::string(name),
-                     .wall_secs = now,
-                     .watched = watched,
-                     .saved = saved,
-                     .recorded = recorded,
-                     .tensor = tensor});
-  }
-  if ((saved.empty() && action.histogram_of.empty()) || !writer_) return {};
-  tell_membership(name);
-  open_step();
-  ++counted_.tensors;
-  counted_.bytes += static_cast<uint64_t>(saved.size()) * sizeof(Number::bits);
-  const size_t held = tensor->size_bytes();
-  std::string shown_as;
-  if (!action.histogram_of.empty()) shown_as = fmt::format("{}/{}", action.histogram_of, name);
-  writer_->late_reductions(
-      name, now, std::make_shared<SavedLate>(std::move(tensor), saved, std::move(shown_as), now),
-      held);
+Status Hook::check_name(Ticket& ticket) {
+  if (!ticket.is_checked_) SMD_RETURN_IF_ERROR(check_tensor_name(ticket.name()));
+  ticket.is_checked_ = true;
   return {};
 }
 
-Result<Hook::LateWish> Hook::late_wish(std::string_view name, Kind kind) {
-  SMD_RETURN_IF_ERROR(check_usable());
-  SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  if (!is_step_wanted() || !is_recording()) return LateWish{};
-  join_kind(name, kind);
-  const Action action = saving_ ? plan_->wanted(name) : Action{};
-  const bool shown = (action.metric || action.scalar) && writer_ && writer_->has_outputs();
-  const bool watched = watching_ && plan_->is_watched(step().mode, name);
-  const bool kept = recorder_ && recorder_->options().raw && !plan_->observed(name).empty();
-  return LateWish{.raw = action.raw, .now = shown || watched || kept};
+void Hook::join_kind(Ticket& ticket) {
+  if (ticket.kind() == Kind::automatic || ticket.joined_key_ == plan_key()) return;
+  join_kind(ticket.name(), ticket.kind());
+  ticket.joined_key_ = plan_key();
 }
 
-Status Hook::save_late_values(std::string_view name, const OwnedTensor& tensor,
+Action Hook::wanted(Ticket& ticket) {
+  if (!is_step_wanted() || !is_recording()) return {};
+  join_kind(ticket);
+  look_up(ticket);
+  return with_observed(saving_ ? ticket.wanted_ : Action{}, ticket.observed_);
+}
+
+Action Hook::with_observed(Action action, const Action& seen) const {
+  if (!observes_ || seen.empty()) return action;
+  action.reductions.merge(recorded_reductions(seen));
+  action.raw = action.raw || (recorder_ && recorder_->options().raw);
+  return action;
+}
+
+LateItem Hook::late_item(Ticket& ticket) {
+  look_up(ticket);
+  const Action action = saving_ && writer_ ? ticket.wanted_ : Action{};
+  const bool shown = writer_ && writer_->has_outputs();
+  LateItem item{.name = ticket.name(),
+                .number = ticket.number_,
+                .saved = action.reductions,
+                .metric = shown && action.metric,
+                .scalar = shown && action.scalar};
+  if (recorder_) item.recorded = recorded_reductions(ticket.observed_);
+  if (!action.histogram_of.empty()) {
+    item.shown_as = fmt::format("{}/{}", action.histogram_of, ticket.name());
+  }
+  if (!watching_) return item;
+  std::erase(unseen_watches_, ticket.name());
+  if (!unseen_watches_.empty()) seen_names_.push_back(ticket.name());
+  item.watched = plan_->is_watched(step().mode, ticket.name());
+  return item;
+}
+
+Status Hook::save_late(std::span<const LateListed> tensors, std::shared_ptr<LateList> list) {
+  SMD_RETURN_IF_ERROR(check_usable());
+  if (!is_step_wanted() || !is_recording()) return {};
+  const double now = options_.clock->unix_secs();
+  Status names;
+  bool written = false;
+  std::vector<LateItem> items;
+  items.reserve(tensors.size());
+  for (const auto& [ticket, index] : tensors) {
+    if (Status name = check_name(*ticket); !name.ok()) {
+      names = std::move(name);
+      continue;
+    }
+    LateItem item = late_item(*ticket);
+    item.index = index;
+    if (item.is_written()) {
+      written = true;
+      tell_membership(item.name);
+      ++counted_.tensors;
+      counted_.bytes += static_cast<uint64_t>(item.saved.size()) * sizeof(Number::bits);
+    }
+    items.push_back(std::move(item));
+  }
+  const size_t held = list->size_bytes();
+  auto batch = std::make_shared<LateBatch>(std::move(list), std::move(items), now);
+  if (written) {
+    open_step();
+    writer_->late_numbers(now, batch, held);
+  }
+  late_.push_back({.step = step(), .batch = std::move(batch), .raw = {}});
+  return names;
+}
+
+Status Hook::save_late_values(Ticket& ticket, const OwnedTensor& tensor,
                               std::shared_ptr<LateMemory> memory) {
   SMD_RETURN_IF_ERROR(check_usable());
-  if (!is_step_saved() || !is_recording() || !writer_) return {};
+  if (!is_step_wanted() || !is_recording()) return {};
+  SMD_RETURN_IF_ERROR(check_name(ticket));
   const TensorView view = tensor.view();
   SMD_RETURN_IF_ERROR(check(view));
-  const format::TensorHead head{.name = name, .dtype = view.dtype, .shape = view.shape};
+  join_kind(ticket);
+  look_up(ticket);
+  const double now = options_.clock->unix_secs();
+  if (recorder_ && recorder_->options().raw && !ticket.observed_.empty()) {
+    late_.push_back(
+        {.step = step(), .batch = {}, .raw = LateRaw{ticket.name(), tensor, memory, now}});
+  }
+  if (!saving_ || !ticket.wanted_.raw || !writer_) return {};
+  const format::TensorHead head{.name = ticket.name(), .dtype = view.dtype, .shape = view.shape};
   // The packed layout stores larger tensors in parts.
   if (options_.config.layout != RunLayout::packed) {
     Status fits = format::check_record_size(head, static_cast<uint64_t>(view.size()));
     if (!fits.ok()) return guard_.handle("save", std::move(fits.error()));
   }
-  tell_membership(name);
+  tell_membership(ticket.name());
   open_step();
   ++counted_.tensors;
   counted_.bytes += static_cast<uint64_t>(view.size_bytes());
-  writer_->late_tensor(name, tensor, options_.clock->unix_secs(), std::move(memory));
+  writer_->late_tensor(ticket.name(), tensor, now, std::move(memory));
   return {};
 }
 
 void Hook::settle_late(bool wait) {
   while (!late_.empty()) {
     const Late& late = late_.front();
-    if (!late.tensor) {
-      if (bad_.is_looking()) bad_.end_step(late.step.mode);
-      late_.pop_front();
-      continue;
-    }
-    if (!wait && !is_there(late.tensor)) return;
-    // The writer reports a device that has failed.
-    if (const auto results = late.tensor->results(); results.ok()) {
-      const LateResults& found = **results;
-      if (recorder_) {
-        recorder_->add_late(late.step.step, late.name, late.wall_secs,
-                            stored_of(found, late.recorded));
-      } else if (bad_.is_looking()) {
-        recent_.add_late(late.step.step, late.name, late.wall_secs, stored_of(found, late.saved));
+    if (late.batch) {
+      if (!wait && !is_there(late.batch)) return;
+      look_at(late.step, *late.batch);
+    } else if (late.raw) {
+      const LateRaw& raw = *late.raw;
+      if (!wait && !raw.memory->is_ready()) return;
+      const auto filled = raw.memory->wait();
+      if (filled.ok() && *filled) {
+        recorder_->add_late_raw(late.step.step, raw.name, raw.tensor.view(), raw.wall_secs);
       }
-      if (bad_.is_looking()) bad_.see(late.step, late.name, found.nonfinite);
-      if (late.watched) trigger_late(late.step, late.name, found.nonfinite.nan > 0);
+    } else if (bad_.is_looking()) {
+      bad_.end_step(late.step.mode);
     }
     late_.pop_front();
   }
 }
 
+void Hook::look_at(const StepInfo& at, LateBatch& batch) {
+  const auto results = batch.results();
+  if (!results.ok()) return;  // the writer reports a device that has failed
+  for (size_t i = 0; i < results->size(); ++i) {
+    const LateItem& item = batch.items()[i];
+    const LateResults& found = (*results)[i];
+    // What the run has is remembered for the report of a bad tensor; the recorder knows more.
+    if (item.number && (recorder_ || bad_.is_looking())) {
+      stored_.clear();
+      add_stored(found, recorder_ ? item.recorded : item.saved, stored_);
+      (recorder_ ? *recorder_ : recent_)
+          .add_late(at.step, *item.number, batch.wall_secs(), stored_);
+    }
+    if (bad_.is_looking()) bad_.see(at, item.name, found.nonfinite);
+    if (item.watched) trigger_late(at, item.name, found.nonfinite.nan > 0);
+    if (item.metric && found.nonfinite.total() > 0)
+      warn_of_metric(item.name, found.nonfinite.nan > 0);
+  }
+}
+
 void Hook::end_late_step() {
-  if (is_step_wanted()) late_.push_back({.step = step()});
+  if (is_step_wanted()) late_.push_back({.step = step(), .batch = {}, .raw = {}});
   settle_late(false);
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <latch>
@@ -29,52 +30,63 @@ class Lines final : public Log {
   std::vector<std::string> lines;
 };
 
-// Comes when the test says so, or never.
-class Parcel final : public LateTensor, public LateMemory {
+// Tensors with one value each, that come when the test says so, or never.
+class Parcel final : public LateList, public LateMemory {
  public:
-  explicit Parcel(float value, NonFinite nonfinite = {}) : values(4, value) {
-    results_.nonfinite = nonfinite;
-    for (const char* name : {"min", "max"}) {
-      results_.reductions.values.emplace_back(*parse_reduction(name),
-                                              Number::real(DType::float32, value));
-    }
-  }
+  explicit Parcel(std::vector<float> tensors, NonFinite nonfinite = {}, int64_t count = 4)
+      : values(std::move(tensors)), nonfinite_(nonfinite), count_(count) {}
   void arrive() { arrived_.count_down(); }
   void fail() {
     failed_ = true;
     arrive();
   }
+  // Somebody has found out that it is not to be saved.
+  void discard() {
+    wanted_ = false;
+    arrive();
+  }
 
-  bool has_results() const override { return taken_; }
   bool is_ready() const override { return arrived_.try_wait(); }
   size_t size_bytes() const override { return 100; }
-  Result<const LateResults*> results() override {
+  Result<bool> wait() override {
     arrived_.wait();
     if (failed_) return Error{ErrorCode::unsupported, "The device is gone."};
-    taken_ = true;
-    return &results_;
+    return wanted_.load();
   }
-  Status wait() override {
-    arrived_.wait();
-    return failed_ ? Status(Error{ErrorCode::unsupported, "The device is gone."}) : Status();
+  Status find(size_t index, const ReductionRequest& request, LateResults& out) override {
+    ++searches;
+    out.nonfinite = nonfinite_;
+    out.count = count_;
+    if (request.histogram) out.reductions.histogram = histogram_;
+    request.reductions.for_each([&](Reduction reduction) {
+      out.reductions.values.emplace_back(reduction, Number::real(DType::float32, values.at(index)));
+    });
+    return {};
   }
 
-  void count(Histogram histogram) { results_.reductions.histogram = std::move(histogram); }
+  void count(Histogram histogram) { histogram_ = std::move(histogram); }
 
   std::vector<float> values;
+  std::atomic<int> searches{0};
 
  private:
   std::latch arrived_{1};
-  std::atomic<bool> taken_{false};
   std::atomic<bool> failed_{false};
-  LateResults results_;
+  std::atomic<bool> wanted_{true};
+  const NonFinite nonfinite_;
+  const int64_t count_;
+  Histogram histogram_;
 };
 
-// Notes the histograms that it is told of.
-class ShownHistograms final : public Output {
+// Notes the histograms and the numbers that it is told of.
+class Shown final : public Output {
  public:
-  explicit ShownHistograms(std::vector<std::string>& lines) : lines_(lines) {}
-  Status scalar(const StepInfo&, const SavedScalar&) override { return {}; }
+  explicit Shown(std::vector<std::string>& lines) : lines_(lines) {}
+  Status scalar(const StepInfo& step, const SavedScalar& saved) override {
+    lines_.push_back(fmt::format("{} {} {}{}{}", step.step, saved.name, saved.value,
+                                 saved.is_mean ? " mean" : "", saved.is_metric ? " metric" : ""));
+    return {};
+  }
   Status end_step() override { return {}; }
   Status close() override { return {}; }
   Status histogram(const StepInfo& step, const SavedHistogram& saved) override {
@@ -103,11 +115,29 @@ class HookLateTest : public testing::Test {
     EXPECT_TRUE(hook.ok()) << hook.error().message;
     return std::move(*hook);
   }
-  static std::shared_ptr<Parcel> save(Hook& hook, std::string_view name, float value,
+  static void save(Hook& hook, std::string name, const std::shared_ptr<Parcel>& parcel,
+                   Kind kind = Kind::automatic) {
+    Ticket ticket(std::move(name), kind);
+    (void)hook.wanted(ticket);  // whoever reads a tensor has asked
+    const Hook::LateListed listed{.ticket = &ticket, .index = 0};
+    EXPECT_TRUE(hook.save_late({&listed, 1}, parcel).ok());
+  }
+  static std::shared_ptr<Parcel> save(Hook& hook, std::string name, float value,
                                       NonFinite nonfinite = {}) {
-    auto parcel = std::make_shared<Parcel>(value, nonfinite);
-    EXPECT_TRUE(hook.save_late(name, parcel).ok());
+    auto parcel = std::make_shared<Parcel>(std::vector{value}, nonfinite);
+    save(hook, std::move(name), parcel);
     return parcel;
+  }
+  static OwnedTensor elements_of(const std::shared_ptr<Parcel>& parcel) {
+    return {.owner = parcel,
+            .data = parcel->values.data(),
+            .dtype = DType::float32,
+            .shape = {static_cast<int64_t>(parcel->values.size())}};
+  }
+  static void show(HookOptions& o, std::vector<std::string>& lines) {
+    o.outputs.emplace_back([&](const OutputPlace&) -> Result<std::unique_ptr<Output>> {
+      return std::unique_ptr<Output>(std::make_unique<Shown>(lines));
+    });
   }
   std::vector<float> reductions(Step step, const std::string& name) const {
     return RecordedRun(storage).values<float>(step, name);
@@ -207,17 +237,14 @@ TEST_F(HookLateTest, a_histogram_is_shown_when_it_comes) {
   HookOptions o = options();
   const std::string board = testing::TempDir() + "/smd_late_" + std::to_string(getpid());
   o.config.tensorboard_dir = board;
-  o.outputs.emplace_back([&](const OutputPlace&) -> Result<std::unique_ptr<Output>> {
-    return std::unique_ptr<Output>(std::make_unique<ShownHistograms>(shown));
-  });
+  show(o, shown);
   auto hook = make(std::move(o));
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(hook->begin_step().ok());
-    ASSERT_FALSE(hook->late_wish("w", Kind::automatic)->now);
-    auto parcel = std::make_shared<Parcel>(static_cast<float>(i));
+    auto parcel = std::make_shared<Parcel>(std::vector{static_cast<float>(i)});
     // Nothing but NaN has none.
     if (i != 1) parcel->count({.limits = {-1, 1}, .counts = {static_cast<double>(4 + i)}});
-    ASSERT_TRUE(hook->save_late("w", parcel).ok());
+    save(*hook, "w", parcel);
     parcel->arrive();
   }
   ASSERT_TRUE(hook->close().ok());
@@ -231,14 +258,10 @@ TEST_F(HookLateTest, elements_are_waited_for_by_the_writer) {
   o.config.reduction_config = ReductionConfig::raw_only();
   auto hook = make(std::move(o));
   ASSERT_TRUE(hook->begin_step().ok());
-  const auto wish = hook->late_wish("w", Kind::automatic);
-  ASSERT_TRUE(wish.ok());
-  EXPECT_TRUE(wish->raw);
-  EXPECT_FALSE(wish->now);
-  auto parcel = std::make_shared<Parcel>(0);
-  const OwnedTensor tensor{
-      .owner = parcel, .data = parcel->values.data(), .dtype = DType::float32, .shape = {4}};
-  ASSERT_TRUE(hook->save_late_values("w", tensor, parcel).ok());
+  Ticket w("w");
+  EXPECT_TRUE(hook->wanted(w).raw);
+  auto parcel = std::make_shared<Parcel>(std::vector<float>(4));
+  ASSERT_TRUE(hook->save_late_values(w, elements_of(parcel), parcel).ok());
   ASSERT_TRUE(hook->end_step().ok());
   parcel->values = {1, 2, 3, 4};  // the copy is done only now; the memory stays where it is
   parcel->arrive();
@@ -246,14 +269,80 @@ TEST_F(HookLateTest, elements_are_waited_for_by_the_writer) {
   EXPECT_THAT(reductions(0, "w"), ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(HookLateTest, elements_that_are_watched_are_needed_at_once) {
-  HookOptions o = options();
-  o.config.save_config = *SaveConfig::broadcast({.save_interval = 1, .when_nan = {"w"}});
-  auto hook = make(std::move(o));
+TEST_F(HookLateTest, tensors_of_a_list_are_found_once_and_get_their_own_values) {
+  auto hook = make(options());
+  std::array<Ticket, 3> tickets{Ticket("u"), Ticket("v"), Ticket("w")};
+  const std::array<Hook::LateListed, 3> listed{
+      {{&tickets[0], 2}, {&tickets[1], 0}, {&tickets[2], 1}}};
+  auto parcel = std::make_shared<Parcel>(std::vector<float>{10, 20, 30});
   ASSERT_TRUE(hook->begin_step().ok());
-  EXPECT_TRUE(hook->late_wish("w", Kind::automatic)->now);
-  EXPECT_FALSE(hook->late_wish("v", Kind::automatic)->now);
+  ASSERT_TRUE(hook->save_late(listed, parcel).ok());
+  parcel->arrive();
   ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(reductions(0, "smdebug/reductions/min/u"), ElementsAre(30));
+  EXPECT_THAT(reductions(0, "smdebug/reductions/min/v"), ElementsAre(10));
+  EXPECT_THAT(reductions(0, "smdebug/reductions/max/w"), ElementsAre(20));
+  EXPECT_EQ(parcel->searches, 3);  // for the writer and for the look at bad values alike
+}
+
+TEST_F(HookLateTest, a_list_that_is_not_to_be_saved_leaves_the_rest_of_its_step) {
+  auto hook = make(options());
+  Ticket raw("raw");
+  ASSERT_TRUE(hook->begin_step().ok());
+  auto parcel = save(*hook, "w", 1, {.nan = 1});
+  auto elements = std::make_shared<Parcel>(std::vector<float>(4));
+  ASSERT_TRUE(hook->save_late_values(raw, elements_of(elements), elements).ok());
+  auto other = save(*hook, "v", 2);
+  parcel->discard();
+  elements->discard();
+  other->arrive();
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(RecordedRun(storage).steps(), ElementsAre(0));
+  EXPECT_THAT(reductions(0, "smdebug/reductions/min/v"), ElementsAre(2));
+  EXPECT_THAT(RecordedRun(storage).names(0), Not(Contains(HasSubstr("w"))));
+  EXPECT_EQ(bad_tensor_file(), "");  // nobody is to know of its NaN
+}
+
+TEST_F(HookLateTest, a_loss_is_shown_when_it_comes) {
+  std::vector<std::string> shown;
+  HookOptions o = options();
+  show(o, shown);
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    const bool several = i == 2;
+    auto loss = std::make_shared<Parcel>(std::vector{0.5F + static_cast<float>(i)},
+                                         NonFinite{.nan = i == 1 ? 1 : 0}, several ? 8 : 1);
+    if (i == 1) loss->values = {std::numeric_limits<float>::quiet_NaN()};
+    save(*hook, "loss", loss, Kind::loss);
+    loss->arrive();
+  }
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(shown, ElementsAre("0 loss 0.5 metric", "1 loss nan", "2 loss 2.5 mean metric"));
+  EXPECT_THAT(log->lines, Contains(HasSubstr("The metric 'loss' is NaN and not passed on")));
+}
+
+TEST_F(HookLateTest, the_flight_recorder_keeps_elements_that_come_late) {
+  HookOptions o = options();
+  o.config.save_config = *SaveConfig::broadcast({.save_interval = 1000});
+  o.config.flight_recorder = 8;
+  o.config.flight_recorder_raw = true;
+  auto hook = make(std::move(o));
+  std::vector<std::shared_ptr<Parcel>> parcels;
+  Ticket w("w");
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(hook->begin_step().ok());
+    EXPECT_TRUE(hook->wanted(w).raw);
+    auto parcel = std::make_shared<Parcel>(std::vector{static_cast<float>(i), 7.F});
+    ASSERT_TRUE(hook->save_late_values(w, elements_of(parcel), parcel).ok());
+    parcels.push_back(parcel);
+  }
+  ASSERT_TRUE(hook->dump_flight_recorder("to see them").ok());
+  for (const auto& parcel : parcels) parcel->arrive();
+  ASSERT_TRUE(hook->end_step().ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(reductions(1, "w"), ElementsAre(1, 7));
+  EXPECT_THAT(reductions(2, "w"), ElementsAre(2, 7));
 }
 
 }  // namespace

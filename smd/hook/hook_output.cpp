@@ -33,11 +33,15 @@ void Hook::emit(SavedScalar scalar) {
     scalar.wall_secs = options_.clock->unix_secs();
   }
   if (scalar.is_metric && !std::isfinite(scalar.value)) {
-    warn_once(fmt::format("The metric '{}' is {} and not passed on; the run has it.", scalar.name,
-                          std::isnan(scalar.value) ? "NaN" : "infinite"));
+    warn_of_metric(scalar.name, std::isnan(scalar.value));
     scalar.is_metric = false;
   }
   writer_->scalar(scalar);
+}
+
+void Hook::warn_of_metric(std::string_view name, bool nan) {
+  warn_once(fmt::format("The metric '{}' is {} and not passed on; the run has it.", name,
+                        nan ? "NaN" : "infinite"));
 }
 
 void Hook::emit_mean(std::string_view name, const TensorView& tensor, const Action& action) {

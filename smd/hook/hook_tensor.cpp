@@ -82,15 +82,11 @@ Status Hook::save(Ticket& ticket, const TensorView& tensor, uint64_t content) {
   const std::string_view name = ticket.name();
   SMD_RETURN_IF_ERROR(check_usable());
   if (!takes(name)) return {};
-  if (!ticket.is_checked_) SMD_RETURN_IF_ERROR(check_tensor_name(name));
-  ticket.is_checked_ = true;
+  SMD_RETURN_IF_ERROR(check_name(ticket));
   SMD_RETURN_IF_ERROR(check(tensor));
   const CostMeter::CallScope cost(meter_, tensor.size_bytes());
   const AtHand at_hand(*this, content);
-  if (ticket.kind() != Kind::automatic && ticket.joined_key_ != plan_key()) {
-    join_kind(name, ticket.kind());
-    ticket.joined_key_ = plan_key();
-  }
+  join_kind(ticket);
   if (watching_) SMD_RETURN_IF_ERROR(watch(name, tensor));
   if (saving_ || observes_) look_up(ticket);
   if (observes_) {

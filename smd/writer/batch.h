@@ -64,11 +64,10 @@ struct ReductionData {
   std::span<const StoredReduction> values;
 };
 struct LateData {
-  std::string_view tensor;
   double wall_secs = 0;
-  LateReductions* reductions = nullptr;
+  LateNumbers* numbers = nullptr;
 };
-// What follows reads this memory.
+// The tensor that follows is this memory.
 struct AwaitMemory {
   LateMemory* memory = nullptr;
 };

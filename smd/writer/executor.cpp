@@ -10,12 +10,8 @@ Executor::Executor(std::unique_ptr<Sink> sink, std::vector<std::unique_ptr<Outpu
 
 void Executor::run(const Command& command) {
   if (auto* late = std::get_if<LateData>(&command)) return run_late(*late);
-  if (auto* late = std::get_if<AwaitMemory>(&command)) {
-    if (Status filled = late->memory->wait(); !filled.ok() && open_ && !broken_) {
-      fail(std::move(filled.error()));
-    }
-    return;
-  }
+  if (auto* late = std::get_if<AwaitMemory>(&command)) return await(*late);
+  if (std::exchange(is_unfilled_, false)) return;  // the tensor that nobody is to see
   if (const auto apart = apply_apart(command)) {
     if (!apart->ok()) progress_.report(apart->error());
     return;
@@ -60,15 +56,22 @@ void Executor::finish() {
 }
 
 void Executor::run_late(const LateData& late) {
-  auto values = late.reductions->wait();
-  if (values.ok()) {
-    if (const auto histogram = late.reductions->histogram()) {
-      run(HistogramData{*histogram});
-    }
-    if (!values->empty()) run(ReductionData{late.tensor, late.wall_secs, *values});
-  } else if (open_ && !broken_) {
-    fail(std::move(values.error()));
+  auto found = late.numbers->wait();
+  if (!found.ok()) {
+    if (open_ && !broken_) fail(std::move(found.error()));
+    return;
   }
+  for (const LateFound& next : *found) {
+    if (next.scalar) run(ScalarData{*next.scalar});
+    if (next.histogram) run(HistogramData{*next.histogram});
+    if (!next.values.empty()) run(ReductionData{next.tensor, late.wall_secs, next.values});
+  }
+}
+
+void Executor::await(const AwaitMemory& late) {
+  auto filled = late.memory->wait();
+  is_unfilled_ = !filled.ok() || !*filled;
+  if (!filled.ok() && open_ && !broken_) fail(std::move(filled.error()));
 }
 
 void Executor::run_on_sink(const Command& command) {

@@ -43,6 +43,7 @@ class Executor final {
   };
 
   void run_late(const LateData& late);
+  void await(const AwaitMemory& late);
   void run_on_sink(const Command& command);
   std::optional<Status> apply_apart(const Command& command);
   Status apply(const Command& command);
@@ -60,6 +61,7 @@ class Executor final {
   StepInfo step_;
   bool open_ = false;
   bool broken_ = false;
+  bool is_unfilled_ = false;  // the memory of the tensor that comes next
   // Of a tensor that comes in parts.
   std::vector<Wanting> wanting_;
   format::TensorHead head_;

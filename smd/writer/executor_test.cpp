@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,16 +51,38 @@ class NotingSink final : public Sink {
   Lines& lines_;
 };
 
-class NoReductions final : public LateReductions {
+class NoNumbers final : public LateNumbers {
  public:
-  Result<std::span<const StoredReduction>> wait() override {
+  Result<std::span<const LateFound>> wait() override {
     return Error{ErrorCode::io, "The device is gone."};
   }
 };
 
-class NoMemory final : public LateMemory {
+class Memory final : public LateMemory {
  public:
-  Status wait() override { return Error{ErrorCode::io, "The device is gone."}; }
+  explicit Memory(Result<bool> filled) : filled_(std::move(filled)) {}
+  bool is_ready() const override { return true; }
+  Result<bool> wait() override { return filled_; }
+
+ private:
+  const Result<bool> filled_;
+};
+
+// Notes the tensors that it is given.
+class NotingOutput final : public Output {
+ public:
+  explicit NotingOutput(Lines& lines) : lines_(lines) {}
+  Status scalar(const StepInfo&, const SavedScalar&) override { return {}; }
+  bool wants_tensor(std::string_view) override { return true; }
+  Status tensor(const StepInfo&, const SavedTensor& saved) override {
+    lines_.push_back("shown " + std::string(saved.name));
+    return {};
+  }
+  Status end_step() override { return {}; }
+  Status close() override { return {}; }
+
+ private:
+  Lines& lines_;
 };
 
 class ExecutorTest : public testing::Test {
@@ -66,7 +90,11 @@ class ExecutorTest : public testing::Test {
   static BeginStep begin(Step step) {
     return {{.step = step, .mode = Mode::train, .mode_step = step}};
   }
-  static TensorData tensor(std::string_view name) { return {{.name = name}, {}}; }
+  // A single number.
+  static TensorData tensor(std::string_view name) {
+    static constexpr std::array<std::byte, sizeof(float)> kZero{};
+    return {{.name = name}, kZero};
+  }
 
   Lines lines;
   WriterProgress progress;
@@ -91,10 +119,10 @@ TEST_F(ExecutorTest, a_step_that_is_open_at_the_end_is_abandoned) {
 }
 
 TEST_F(ExecutorTest, late_data_that_does_not_come_costs_its_step_and_no_other) {
-  NoReductions reductions;
-  NoMemory memory;
+  NoNumbers numbers;
+  Memory memory(Error{ErrorCode::io, "The device is gone."});
   executor.run(begin(0));
-  executor.run(LateData{.tensor = "x", .reductions = &reductions});
+  executor.run(LateData{.numbers = &numbers});
   executor.run(tensor("y"));
   executor.run(EndStep{});
   executor.run(begin(1));
@@ -107,6 +135,25 @@ TEST_F(ExecutorTest, late_data_that_does_not_come_costs_its_step_and_no_other) {
   EXPECT_EQ(progress.committed_steps(), 1);
   EXPECT_THAT(progress.result().error().message,
               HasSubstr("The device is gone. (2 steps could not be saved.)"));
+}
+
+TEST_F(ExecutorTest, memory_that_is_not_to_be_saved_is_seen_by_nobody) {
+  std::vector<std::unique_ptr<Output>> outputs;
+  outputs.push_back(std::make_unique<NotingOutput>(lines));
+  Executor both(std::make_unique<NotingSink>(lines), std::move(outputs), progress);
+  Memory unwanted(false), wanted(true), failed(Error{ErrorCode::io, "The device is gone."});
+  both.run(begin(0));
+  both.run(AwaitMemory{&unwanted});
+  both.run(tensor("x"));
+  both.run(AwaitMemory{&wanted});
+  both.run(tensor("y"));
+  both.run(EndStep{});
+  both.run(begin(1));
+  both.run(AwaitMemory{&failed});
+  both.run(tensor("z"));
+  both.run(EndStep{});
+  EXPECT_THAT(lines, ElementsAre("begin 0", "shown y", "tensor y", "end", "begin 1", "abandon"));
+  EXPECT_EQ(progress.committed_steps(), 1);
 }
 
 TEST_F(ExecutorTest, a_file_beside_the_steps_that_fails_costs_no_step) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 
 #include "smd/base/result.h"
 #include "smd/writer/output.h"
@@ -11,16 +12,23 @@
 
 namespace smd {
 
-// Reductions of a tensor, and what is shown of it beside the run.
-class LateReductions {
- public:
-  virtual ~LateReductions() = default;
+// What was found of one tensor. Views live as long as the list that it is of.
+struct LateFound {
+  std::string_view tensor;
+  std::span<const StoredReduction> values;
+  // What is shown of it beside the run.
+  std::optional<SavedScalar> scalar;
+  std::optional<SavedHistogram> histogram;
+};
 
-  // Waits for them; called by the writer thread. The values live as long as this object. An error
-  // costs the step.
-  virtual Result<std::span<const StoredReduction>> wait() = 0;
-  // After wait(); nullopt: none is wanted, or there is none. Lives as long as this object.
-  virtual std::optional<SavedHistogram> histogram() { return std::nullopt; }
+// The numbers of tensors that come together.
+class LateNumbers {
+ public:
+  virtual ~LateNumbers() = default;
+
+  // Waits for them; called by the writer thread. They live as long as this object. An error costs
+  // the step.
+  virtual Result<std::span<const LateFound>> wait() = 0;
 };
 
 // Memory that is being filled.
@@ -28,8 +36,10 @@ class LateMemory {
  public:
   virtual ~LateMemory() = default;
 
-  // Waits until it is. An error costs the step.
-  virtual Status wait() = 0;
+  // Whether wait() returns at once.
+  virtual bool is_ready() const = 0;
+  // Waits until it is. False: it is not to be saved after all. An error costs the step.
+  virtual Result<bool> wait() = 0;
 };
 
 }  // namespace smd

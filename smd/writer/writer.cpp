@@ -183,11 +183,10 @@ void Writer::reductions(std::string_view tensor, double wall_secs,
   flush_if_large();
 }
 
-void Writer::late_reductions(std::string_view tensor, double wall_secs,
-                             std::shared_ptr<LateReductions> reductions, size_t bytes) {
+void Writer::late_numbers(double wall_secs, std::shared_ptr<LateNumbers> numbers, size_t bytes) {
   if (dropping_) return;
-  batch_.add(LateData{batch_.copy(tensor), wall_secs, reductions.get()});
-  batch_.keep(std::move(reductions), bytes);
+  batch_.add(LateData{wall_secs, numbers.get()});
+  batch_.keep(std::move(numbers), bytes);
 }
 
 void Writer::strings(std::string_view name, std::span<const int64_t> shape,

@@ -47,8 +47,7 @@ class Writer final {
   void reductions(std::string_view tensor, double wall_secs,
                   std::span<const StoredReduction> values);
   // The writer thread waits for them. `bytes`: what they hold meanwhile.
-  void late_reductions(std::string_view tensor, double wall_secs,
-                       std::shared_ptr<LateReductions> reductions, size_t bytes);
+  void late_numbers(double wall_secs, std::shared_ptr<LateNumbers> numbers, size_t bytes);
   void strings(std::string_view name, std::span<const int64_t> shape,
                std::span<const std::string_view> strings, double wall_secs);
   void shape(std::string_view tensor, std::string_view original_name,

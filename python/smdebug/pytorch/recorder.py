@@ -53,6 +53,12 @@ class Recorder(BaseRecorder):
 
         `in_backward`: they are gradients that backward is just handing on.
         """
+        if isinstance(names, _core.Tickets) and kind == Kind.automatic:
+            left = self.surveys.save(names, tensors)
+            if not left:
+                return
+            if len(left) < len(tensors):
+                names, tensors = [names[i] for i in left], [tensors[i] for i in left]
         if all(type(t) in PLAIN_TENSORS and is_plain_on_device(t) for t in tensors):
             self._queue(list(zip(names, tensors, strict=True)), kind, in_backward)
             return

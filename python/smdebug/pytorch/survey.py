@@ -8,7 +8,8 @@ share a launch.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -64,6 +65,29 @@ class Surveys:
         index = tensor.device.index
         usable = self._usable.get(index)
         return self._prepare(index) if usable is None else usable
+
+    def save(self, names: _core.Tickets, tensors: list[torch.Tensor]) -> list[int]:
+        """Queues what is wanted of plain tensors; indices of those that must go another way."""
+        if not tensors or not self.can_read(tensors[0]):
+            return list(range(len(tensors)))
+        left: list[int] = self.direct.save(names, tensors, torch_tensors.PLAIN_TENSORS)
+        return left
+
+    @contextmanager
+    def unless(self, number: torch.Tensor | None) -> Iterator[bool]:
+        """What is saved meanwhile is dropped if the number turns out not to be zero.
+
+        False: nobody can know that without waiting for a device.
+        """
+        if number is None:
+            yield True
+            return
+        known = self.direct is not None and self.can_read(number)
+        try:
+            yield known and self.direct.set_veto(number)
+        finally:
+            if known:
+                self.direct.set_veto(None)
 
     def survey(self, pairs: Pairs) -> Pairs:
         """Queues the statistics of tensors, where can_read() holds; those that no kernel can do."""
