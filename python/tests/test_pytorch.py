@@ -642,10 +642,10 @@ def test_a_failure_while_reading_gradients_of_an_update_never_stops_training(
 ) -> None:
     monkeypatch.setenv("SMDEBUG_STRICT", "0")
 
-    def fail(optimizer: Any) -> bool:
+    def fail(*args: Any, **kwargs: Any) -> Any:
         raise KeyError("planted")
 
-    monkeypatch.setattr(torch_optimizer, "_found_inf", fail)
+    monkeypatch.setattr(torch_optimizer, "Update", fail)
     trial = record(
         train_small, out_dir, gradient_source="optimizer", save_all=True, save_config=EVERY_STEP
     )

@@ -20,6 +20,7 @@ from smdebug.pytorch.call_site import Site, find_call_site, module_of, text_of
 from smdebug.pytorch.callbacks import Callbacks, is_replay
 from smdebug.pytorch.eager import EagerSteps
 from smdebug.pytorch.names import Root, is_sharded
+from smdebug.pytorch.optimizer import Update
 from smdebug.pytorch.recorder import Names, Recorder
 from smdebug.pytorch.tensors import PLAIN_TENSORS, inputs_of, is_lazy, loss_in, tensors_in
 from smdebug.selection import Selection, Selections
@@ -172,8 +173,8 @@ class Capture:
             for name, parameter in plan.gradients():
                 self._attach_gradient(name, parameter)
             self._attach_modules(root, module, plan)
-            # Whether inner modules of a compiled model are seen is another question each time.
-            if not self._has_lazy and not _is_compiled(root, module):
+            # Whether inner modules of a compiled model are seen may be another question each time.
+            if not self._has_lazy and not (self.compiled_modules and _is_compiled(root, module)):
                 self._attachment.plans.append(plan)
 
     def _offer_parameters(self, plans: list[tuple[Root, nn.Module, Plan]]) -> bool:
@@ -342,12 +343,17 @@ class Capture:
         wanted = self.gradients_of_updates and bool(self._attachment.gradient_names)
         return wanted and not self._callbacks.are_off
 
-    def on_update(self, pairs: list[tuple[nn.Parameter, torch.Tensor]]) -> None:
-        """Parameters and their gradients, as the optimizer sees them."""
+    def on_update(self, update: Update) -> None:
+        """Gradients as an optimizer sees them; none of an update that it is going to skip."""
         names = self._attachment.gradient_names
-        known = [(names[id(p)], g) for p, g in pairs if id(p) in names]
-        with self._lock:
-            self.save([name for name, _ in known], [gradient for _, gradient in known])
+        known = [(names[id(p)], g) for p, g in update.gradients if id(p) in names]
+        if not known:
+            return
+        with self._lock, self.recorder.surveys.unless(update.found_inf) as is_known_later:
+            found = update.found_inf
+            if found is not None and not is_known_later and bool(found.item()):
+                return
+            self.save([name for name, _ in known], update.unscaled([g for _, g in known]))
 
     def wants_state(self) -> bool:
         """Whether what an optimizer keeps of each parameter is saved at this step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -13,11 +14,35 @@ from torch.optim.optimizer import (
 )
 
 
+@dataclass
+class Update:
+    """Parameters and their gradients, just before an optimizer uses them.
+
+    Fused optimizers divide gradients by a scale themselves, and skip the update where a device has
+    found an infinity in them.
+    """
+
+    gradients: list[tuple[torch.nn.Parameter, torch.Tensor]]
+    scale: torch.Tensor | None
+    found_inf: torch.Tensor | None
+
+    def unscaled(self, gradients: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Gradients of this update as it uses them; in one launch where that can be."""
+        scale = self.scale
+        if scale is None:
+            return gradients
+        gradients = [gradient.detach() for gradient in gradients]
+        kinds = {(type(g), g.device, g.dtype, g.layout) for g in gradients}
+        if kinds == {(torch.Tensor, scale.device, gradients[0].dtype, torch.strided)}:
+            return list(torch._foreach_div(gradients, scale))
+        return [g / scale.to(g.device) for g in gradients]
+
+
 class Listener(Protocol):
     """Who wants to know of updates. Failures in here are its own to handle."""
 
     def wants_gradients(self) -> bool: ...
-    def on_update(self, pairs: list[tuple[torch.nn.Parameter, torch.Tensor]]) -> None: ...
+    def on_update(self, update: Update) -> None: ...
     def wants_state(self) -> bool: ...
     def on_updated(self, state: list[tuple[torch.nn.Parameter, str, torch.Tensor]]) -> None: ...
     def guarded(self, site: str, function: Callable[..., object], *args: Any) -> None: ...
@@ -56,17 +81,20 @@ class OptimizerWatch:
 
 
 def _give(listener: Listener, optimizer: Any) -> None:
-    # Whether the update is going to be skipped is asked last: that waits for a device.
-    if not listener.wants_gradients() or _found_inf(optimizer):
+    if not listener.wants_gradients():
         return
-    scale = getattr(optimizer, "grad_scale", None)
-    pairs = [
-        (p, p.grad if scale is None else p.grad.detach() / scale.to(p.grad.device))
-        for group in optimizer.param_groups
-        for p in group["params"]
-        if p.grad is not None
-    ]
-    listener.on_update(pairs)
+    listener.on_update(
+        Update(
+            gradients=[
+                (p, p.grad)
+                for group in optimizer.param_groups
+                for p in group["params"]
+                if p.grad is not None
+            ],
+            scale=getattr(optimizer, "grad_scale", None),
+            found_inf=getattr(optimizer, "found_inf", None),
+        )
+    )
 
 
 def _give_state(listener: Listener, optimizer: Any) -> None:
@@ -85,9 +113,3 @@ def _give_state(listener: Listener, optimizer: Any) -> None:
 def _closure(args: Any, kwargs: Any) -> Any:
     """What the program gave to step(); the first argument is the optimizer itself."""
     return kwargs.get("closure") or (args[1] if len(args) > 1 else None)
-
-
-def _found_inf(optimizer: Any) -> bool:
-    """Whether a fused optimizer is going to skip this update."""
-    found = getattr(optimizer, "found_inf", None)
-    return found is not None and bool(found.item())
