@@ -141,8 +141,9 @@ bool TensorArg::take_buffer(nb::handle value) {
 }
 
 bool TensorArg::take_dlpack(nb::handle value) {
-  if (!nb::hasattr(value, "__dlpack__") || nb::isinstance(value, numpy().attr("ndarray")))
-    return false;
+  // Elements that a buffer does not show are no simple ones. NumPy knows them; asked for DLPack,
+  // TensorFlow 2.21 ends the process if they are texts.
+  if (!nb::hasattr(value, "__dlpack__") || PyObject_CheckBuffer(value.ptr()) != 0) return false;
   nb::ndarray<nb::ro> array;
   try {
     if (!nb::try_cast(value, array)) return false;

@@ -15,6 +15,7 @@ from typing import Any
 import keras_models
 import numpy as np
 import pytest
+import smdebug
 import smdebug.tensorflow as smd
 import tensorflow as tf
 from conftest import Messages
@@ -66,6 +67,19 @@ def test_a_hook_of_another_kind_is_forgotten(out_dir: Path) -> None:
     assert smd.get_hook("estimator") is smd.get_hook("session") is other
     hook.close()
     other.close()
+
+
+# ---- texts
+
+
+def test_texts_are_saved_by_hand(out_dir: Path) -> None:
+    hook = make_hook(out_dir)
+    hook.begin_step()
+    hook.save_tensor("words", tf.constant(["one", "zwölf"]), "mine")
+    with pytest.raises(smdebug.exceptions.SMDebugTypeError, match="holds strings"):
+        hook.save("words", tf.constant(["one"]))
+    hook.close()
+    assert trial_of(out_dir).tensor("words").value(0).tolist() == ["one", "zwölf"]
 
 
 # ---- loops inside of models
