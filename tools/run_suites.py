@@ -32,7 +32,7 @@ APART = ("s3_", "aws_", "pytorch", "mxnet", "xgboost", "lightgbm", "tensorflow",
 SESSIONS = "test_tensorflow_session*.py"
 ESTIMATORS = "test_tensorflow_estimator*.py"
 KERAS = "test_keras{,_steps,_rules,_given}.py"
-KERAS_ON_TENSORFLOW = "test_keras_{tape,tensorflow,run,plan}.py"
+KERAS_ON_TENSORFLOW = "test_keras_{tape,tensorflow,run,plan,device_arrays}.py"
 # The original has no frameworks in its environment; those of the hooks lend theirs.
 BESIDE_THE_ORIGINAL = " && ".join(
     f"tools/venv.sh {name}" for name in ("original", "moto", "torch", "mxnet", "xgboost17", "tf215")

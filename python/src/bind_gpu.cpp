@@ -33,7 +33,8 @@ void bind_gpu(nb::module_& m) {
       },
       nb::arg("ordinal"), "A stream of ours on this device, for who makes it wait for arrays.");
   nb::class_<DeviceArray>(m, "DeviceArray", "An array of a CUDA device, lent by DLPack.")
-      .def(nb::init<nb::object>(), nb::arg("capsule"));
+      .def(nb::init<nb::object>(), nb::arg("capsule"))
+      .def_prop_ro("device", &DeviceArray::device, "The ordinal of its device, as CUDA counts.");
   nb::class_<DeviceTensors>(m, "DeviceTensors", nb::type_slots(kSharedSlots<DeviceTensors>),
                             "Tensors of CUDA devices on their way to a hook.")
       .def(nb::init<std::shared_ptr<smd::Hook>, nb::handle, const nb::dict&>(), nb::arg("hook"),

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "python/src/errors.h"
+#include "smd/gpu/driver.h"
 
 namespace smdebug {
 namespace {
@@ -38,6 +39,13 @@ DeviceArray::DeviceArray(nb::object capsule) : capsule_(std::move(capsule)) {
   const auto view = smd::view_anywhere(exchanged_.tensor, exchanged_.strides_bytes);
   if (!view.ok()) raise("SMDebugTypeError", view.error().message);
   view_ = *view;
+  const auto driver = smd::gpu::Driver::get();
+  if (!driver.ok()) raise("SMDebugTypeError", driver.error().message);
+  device_ = exchanged_.tensor.device_id;
+  if (view_.size() == 0) return;  // there is no memory to ask for
+  const auto device = (*driver)->device_of(view_.data);
+  if (!device.ok()) raise("SMDebugTypeError", device.error().message);
+  device_ = *device;
 }
 
 }  // namespace smdebug

@@ -12,19 +12,21 @@ namespace smdebug {
 
 class DeviceArray final {
  public:
-  // `capsule`: what __dlpack__() gave. SMDebugTypeError: it is not on a CUDA device, or has
-  // elements that we do not know.
+  // `capsule`: what __dlpack__() gave. SMDebugTypeError: it is not on a CUDA device, there is no
+  // driver for it, or it has elements that we do not know.
   explicit DeviceArray(nb::object capsule);
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
 
   const smd::TensorView& view() const { return view_; }
-  int device() const { return exchanged_.tensor.device_id; }
+  // As CUDA counts; frameworks may count in another way.
+  int device() const { return device_; }
 
  private:
   nb::object capsule_;
   ExchangedTensor exchanged_;  // what the view refers to
   smd::TensorView view_;
+  int device_ = -1;
 };
 
 }  // namespace smdebug

@@ -33,6 +33,7 @@ Status load(Driver& driver) {
   SMD_RETURN_IF_ERROR(library.find("cuMemAlloc_v2", driver.allocate));
   SMD_RETURN_IF_ERROR(library.find("cuMemcpyDtoDAsync_v2", driver.copy_on_device));
   SMD_RETURN_IF_ERROR(library.find("cuMemcpyDtoHAsync_v2", driver.copy_to_host));
+  SMD_RETURN_IF_ERROR(library.find("cuPointerGetAttribute", driver.pointer_attribute));
   SMD_RETURN_IF_ERROR(library.find("cuStreamCreate", driver.create_stream));
   SMD_RETURN_IF_ERROR(library.find("cuStreamWaitEvent", driver.make_stream_wait));
   SMD_RETURN_IF_ERROR(library.find("cuEventCreate", driver.create_event));
@@ -56,6 +57,15 @@ Result<const Driver*> Driver::get() {
   }();
   if (!loaded.status.ok()) return loaded.status.error();
   return &loaded.driver;
+}
+
+Result<int> Driver::device_of(const void* memory) const {
+  constexpr int kOrdinal = 9;
+  int ordinal = -1;
+  SMD_RETURN_IF_ERROR(
+      check(pointer_attribute(&ordinal, kOrdinal, reinterpret_cast<Address>(memory)),
+            "ask which device has this memory"));
+  return ordinal;
 }
 
 Status Driver::check(DriverResult result, const char* what) const {

@@ -35,6 +35,7 @@ struct Driver {
   DriverResult (*allocate)(Address* memory, size_t bytes);
   DriverResult (*copy_on_device)(Address to, Address from, size_t bytes, Stream stream);
   DriverResult (*copy_to_host)(void* to, Address from, size_t bytes, Stream stream);
+  DriverResult (*pointer_attribute)(void* value, int attribute, Address pointer);
   DriverResult (*create_stream)(Stream* stream, unsigned flags);
   DriverResult (*make_stream_wait)(Stream stream, Event event, unsigned flags);
   DriverResult (*create_event)(Event* event, unsigned flags);
@@ -49,6 +50,9 @@ struct Driver {
   // The driver of this machine, loaded at the first call. not_found: there is none, with the
   // reason.
   static Result<const Driver*> get();
+
+  // The ordinal of the device whose memory this is. unsupported: of none.
+  Result<int> device_of(const void* memory) const;
 
   // `what` says in a few words what was tried.
   Status check(DriverResult result, const char* what) const;

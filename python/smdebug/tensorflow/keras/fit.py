@@ -199,6 +199,8 @@ class FitSteps:
         if core.mode != mode:
             core.mode = mode
         self._begun_batch = batch
+        for offers, _ in self.crew.offers():
+            offers.let_go()
         if self._several > 1:
             if core.is_saved_within(self._several) is not False:
                 self._arm(mode)

@@ -70,6 +70,7 @@ class CustomLoop:
 
     def restart(self) -> None:
         """A step has begun."""
+        self._offers.let_go()
         self._seen.clear()
         self._record = None
 

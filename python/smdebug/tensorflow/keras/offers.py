@@ -116,6 +116,10 @@ class Offers:
         for i, reason in _core.save_all(self._core, names, values, kind, None):
             self._drop(names[i], reason)
 
+    def let_go(self) -> None:
+        """A step begins: what devices have read is not held on to."""
+        self._arrays.end_step()
+
     def _drop(self, name: str, reason: str) -> None:
         if name not in self.dropped:
             get_logger().warning(f"'{name}' cannot be saved: {reason.splitlines()[0]}")
