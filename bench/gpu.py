@@ -5,12 +5,15 @@
 
 A model of the size of GPT-2 small (124 M parameters), 16 x 1024 tokens, bfloat16 autocast, fused
 AdamW. Each way runs between two runs without a hook, as long as it, so that a device that grows hot or
-idles for a while does not favour one of them.
+idles for a while does not favour one of them. Rows with an aim run in every round, others in a few.
+It prints the table of docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import logging
 import statistics
 import tempfile
 import time
@@ -121,9 +124,15 @@ class Way:
 
     name: str
     begin: Callable[[Training, str], Callable[[], None]]
-    steps: int = 20
+    steps: int = 25
     compiled: bool = True  # makes sense for a compiled model
     warm: int = 4
+    aims: tuple[str, ...] = ()  # eager, compiled
+
+    @property
+    def most_rounds(self) -> int:
+        """What is far from any aim need not be known to a tenth of a percent."""
+        return 1000 if self.aims else 2
 
 
 def with_hook(**options: Any) -> Callable[[Training, str], Callable[[], None]]:
@@ -203,92 +212,144 @@ def ways() -> list[Way]:
     every = SaveConfig(save_interval=1)
     kinds = ["weights", "biases", "gradients"]
     return [
-        Way("no hook, to see the noise", lambda training, folder: lambda: None, steps=40),
-        Way("hook, idle", with_hook(save_config=SaveConfig(save_interval=10**9)), steps=40),
+        Way("no hook, to see the noise", lambda training, folder: lambda: None, aims=("",) * 2),
         Way(
-            "hook, ten statistics of weights and gradients, every step",
+            "hook, nothing to save",
+            with_hook(save_config=SaveConfig(save_interval=10**9)),
+            aims=("0.05 %", "0.05 %"),
+        ),
+        Way(
+            "ten statistics of weights and gradients, every step",
             with_hook(save_config=every, include_collections=kinds, reduction_config=TEN),
+            aims=("0.8 %", "1.2 %"),
         ),
         Way(
-            "hook, the same and of all module inputs and outputs",
-            with_hook(save_config=every, include_regex=[".*"], reduction_config=TEN),
-            compiled=False,
-        ),
-        Way(
-            "hook, ten statistics of weights, gradients and module outputs",
+            "ten statistics of weights, gradients and all module outputs, every step",
             with_hook(
                 save_config=every,
                 include_regex=["^(?!.*_input_).*$"],
                 reduction_config=TEN,
             ),
             compiled=False,
+            aims=("5 %",),
         ),
         Way(
-            "hook, raw weights and gradients, every 10th step",
+            "weights and gradients as they are (1 GB), every 10 steps",
             with_hook(save_config=SaveConfig(save_interval=10), include_collections=kinds),
-            steps=30,
+            steps=40,
             warm=21,
+            aims=("5 %", "5 %"),
         ),
         Way(
-            "hook, raw weights and gradients, every 30th step",
+            "ten statistics of weights, gradients, module inputs and outputs, every step",
+            with_hook(save_config=every, include_regex=[".*"], reduction_config=TEN),
+            compiled=False,
+        ),
+        Way(
+            "weights and gradients as they are, every 30 steps",
             with_hook(save_config=SaveConfig(save_interval=30), include_collections=kinds),
             steps=60,
             warm=31,
         ),
         Way(
-            "stock: six values, each waited for",
+            "PyTorch's operations: six values of each, waited for",
             stock(lambda tensors: [value.item() for value in six(tensors)]),
             steps=8,
         ),
-        Way("stock: six values, nobody waits", stock(six), steps=8),
-        Way("stock: three norms of lists", stock(three_norms)),
-        Way("stock: four values of module outputs", outputs, steps=8, compiled=False),
-        Way("stock: raw by cpu()", stock(lambda tensors: [x.cpu() for x in tensors]), 2, warm=1),
+        Way("PyTorch's operations: six values of each, nobody waits", stock(six), steps=8),
+        Way("PyTorch's operations: three norms of lists", stock(three_norms)),
+        Way(
+            "PyTorch's operations: four values of all module outputs",
+            outputs,
+            steps=8,
+            compiled=False,
+        ),
+        Way(
+            "weights and gradients by `cpu()`",
+            stock(lambda tensors: [x.cpu() for x in tensors]),
+            steps=2,
+            warm=1,
+        ),
     ]
 
 
-def measure(compiled: bool, rounds: int, only: str, place: str | None) -> None:
-    """Prints the table of a model."""
+@dataclass
+class Measured:
+    """What the rows added to a step, as shares of it, round by round."""
+
+    step_secs: float
+    shares: dict[str, list[float]]
+
+    def text(self, name: str) -> str:
+        """Median, and the middle half of the rounds."""
+        shares = sorted(share * 100 for share in self.shares[name])
+        middle = statistics.median(shares)
+        if len(shares) < 4:
+            return f"{middle:+.{1 if middle < 20 else 0}f} %"
+        low, high = shares[len(shares) // 4], shares[-1 - len(shares) // 4]
+        return f"{middle:+.2f} % ({low:.2f} to {high:.2f})"
+
+
+def measure(compiled: bool, rows: list[Way], rounds: int, place: str | None) -> Measured:
+    """Runs the rows that make sense for a model."""
     training = Training(compiled)
-    rows = [way for way in ways() if (way.compiled or not compiled) and only in way.name]
+    rows = [way for way in rows if way.compiled or not compiled]
     added: dict[str, list[float]] = {way.name: [] for way in rows}
-    bases: list[float] = []
+    bases: list[tuple[int, float]] = []  # number of steps, seconds of one
 
     def base(steps: int) -> float:
         training.secs(2)
-        bases.append(training.secs(steps))
-        return bases[-1]
+        bases.append((steps, training.secs(steps)))
+        return bases[-1][1]
 
     training.secs(6)
-    for _ in range(rounds):
+    base(rows[0].steps)
+    for turn in range(rounds):
         for way in rows:
-            before = base(way.steps)
+            if turn >= way.most_rounds:
+                continue
+            # The run after one way is the one before the next.
+            last_steps, before = bases[-1]
+            if last_steps != way.steps:
+                before = base(way.steps)
             with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
                 end = way.begin(training, f"{folder}/run")
                 training.secs(way.warm)
                 secs = training.secs(way.steps)
                 end()
             added[way.name].append(2 * secs / (before + base(way.steps)) - 1)
-    print(f"\n{'compiled' if compiled else 'eager'}, {rounds} rounds")
-    print(f"{'a step without a hook':64} {statistics.median(bases) * 1e3:8.2f} ms")
-    for name, shares in added.items():
-        middle, least, most = statistics.median(shares), min(shares), max(shares)
-        text = f"{middle * 100:+8.2f} %  ({least * 100:+.2f} to {most * 100:+.2f})"
-        print(f"{name:64} {text}", flush=True)
+    return Measured(statistics.median(secs for _, secs in bases), added)
+
+
+def print_table(rows: list[Way], found: dict[str, Measured]) -> None:
+    """As docs/performance.md has it."""
+    titles = [f"{model}, {one.step_secs * 1e3:.1f} ms" for model, one in found.items()]
+    print("| " + " | ".join(["what", *titles, "aim"]) + " |")
+    print("|---" * (len(titles) + 2) + "|")
+    for way in rows:
+        cells = [one.text(way.name) if way.name in one.shares else "–" for one in found.values()]
+        print("| " + " | ".join([way.name, *cells, ", ".join(dict.fromkeys(way.aims))]) + " |")
 
 
 def main() -> None:
-    """Prints the tables."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=12, help="of the rows with an aim")
     parser.add_argument("--only", default="", help="rows with this in their name")
     parser.add_argument("--folder", help="where runs are written; a folder for temporary files")
     parser.add_argument("--model", choices=["eager", "compiled", "both"], default="both")
     args = parser.parse_args()
-    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
-    for compiled in (False, True):
-        if args.model == "both" or args.model == ("compiled" if compiled else "eager"):
-            measure(compiled, args.rounds, args.only, args.folder)
+    logging.getLogger("smdebug").setLevel(logging.WARNING)
+    rows = [way for way in ways() if args.only in way.name]
+    models = ["eager", "compiled"] if args.model == "both" else [args.model]
+    found = {
+        model: measure(model == "compiled", rows, args.rounds, args.folder) for model in models
+    }
+    print(
+        f"{datetime.date.today():%d %B %Y}, {torch.cuda.get_device_name()}, PyTorch "
+        f"{torch.__version__}, median (middle half) of {args.rounds} rounds:\n"
+    )
+    print_table(rows, found)
 
 
 if __name__ == "__main__":
