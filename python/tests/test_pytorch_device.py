@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 import torch
 from smdebug import _core
-from smdebug.pytorch import Hook, ReductionConfig, create_trial
-from smdebug.pytorch.device import MANY_ELEMENTS, DeviceStage, can_reduce, reduce_together
+from smdebug.pytorch import Hook, ReductionConfig, batched, create_trial
+from smdebug.pytorch.batched import ROW
+from smdebug.pytorch.device import DeviceStage, can_reduce, reduce_together
 from torch_training import EVERY_STEP, saved
 
 NAMES = [name for name, _ in _core.reduction_names()]
@@ -151,13 +152,67 @@ def test_a_tensor_of_another_device_goes_through_the_queue(
     assert saved(trial, "a_loss") == 1.0
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-def test_large_tensors_are_reduced_without_a_copy(out_dir: Path, dtype: str) -> None:
+DTYPES = ["float32", "float64", "float16", "bfloat16", "float8_e5m2"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("together", [batched.TOGETHER, 3000], ids=["whole", "in_pieces"])
+def test_tensors_of_all_sizes_are_reduced_together(
+    out_dir: Path, monkeypatch: pytest.MonkeyPatch, dtype: str, together: int
+) -> None:
+    monkeypatch.setattr(batched, "TOGETHER", together)
     generator = torch.Generator().manual_seed(1)
-    tensor = torch.randn(MANY_ELEMENTS + 7, generator=generator) * 3 + 5
-    tensor = tensor.to(getattr(torch, dtype))
-    names = [name for name in REDUCTIONS if not name.endswith("prod")]
+    sizes = [1, 2, ROW - 1, ROW, ROW + 1, 5 * ROW, 7, 3 * ROW + 5, 20_001]
+    tensors = [
+        (torch.randn(n, generator=generator) * 3 + 5 * i).to(getattr(torch, dtype))
+        for i, n in enumerate(sizes)
+    ]
+    names = [name for name in REDUCTIONS if not name.endswith(("prod", "median"))]
+    found = iter(reduce_together([(tensor, names) for tensor in tensors]).tolist())
+    for i, tensor in enumerate(tensors):
+        expected = reduced_by_core(tensor, out_dir / str(i))
+        for name in names:
+            assert next(found) == pytest.approx(expected[name], rel=1e-6), (name, sizes[i])
+
+
+def test_deviations_that_are_small_beside_the_mean_keep_their_digits(out_dir: Path) -> None:
+    generator = torch.Generator().manual_seed(1)
+    tensor = 1000 + torch.randn(3 * ROW + 9, generator=generator) * 1e-3
     expected = reduced_by_core(tensor, out_dir)
+    names = ["std", "variance", "abs_std"]
     found = reduce_together([(tensor, names)]).tolist()
-    for name, value in zip(names, found, strict=True):
-        assert value == pytest.approx(expected[name], rel=1e-5), name
+    assert found == pytest.approx([expected[name] for name in names], rel=1e-5)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("at", [0, ROW, 2 * ROW + 3], ids=["first", "second_row", "rest"])
+def test_what_is_not_finite_stays_with_its_tensor(out_dir: Path, bad: float, at: int) -> None:
+    tensors = [torch.arange(2.0 * ROW + 5) for _ in range(3)]
+    tensors[1][at] = bad
+    names = [name for name in REDUCTIONS if not name.endswith(("prod", "median"))]
+    found = iter(reduce_together([(tensor, names) for tensor in tensors]).tolist())
+    for i, tensor in enumerate(tensors):
+        expected = reduced_by_core(tensor, out_dir / str(i))
+        for name in names:
+            assert next(found) == pytest.approx(expected[name], rel=1e-6, nan_ok=True), (i, name)
+
+
+def test_each_tensor_gets_what_was_asked_of_it() -> None:
+    x, y = torch.arange(6.0), torch.arange(4.0).double()
+    wanted = [(x, ["median", "max"]), (y, ["min", "prod"]), (x + 1, ["max", "mean"]), (y, ["max"])]
+    assert reduce_together(wanted).tolist() == [2.5, 5.0, 0.0, 0.0, 6.0, 3.5, 3.0]
+
+
+def test_a_list_takes_a_few_operations_whatever_its_length() -> None:
+    """The names of operations that PyTorch runs, apart from those that only look at a tensor."""
+    names = ["min", "max", "mean", "std", "l1", "l2"]
+
+    def operations(count: int) -> int:
+        tensors = [torch.ones(5000) for _ in range(count)]
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+            reduce_together([(tensor, names) for tensor in tensors])
+        views = ("reshape", "view", "slice", "detach", "as_strided", "alias", "select", "unbind")
+        return sum(e.count for e in seen.key_averages() if not any(v in e.key for v in views))
+
+    operations(2)
+    assert operations(60) < 1.2 * operations(6)

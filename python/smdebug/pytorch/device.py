@@ -8,20 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
 
+from smdebug.pytorch.batched import Batch, can_batch
+
 # Copies on the device that wait for their way to the host. Beyond it the stream that made the
 # tensor copies it to the host itself.
 DEVICE_COPY_BYTES = 256 << 20
-
-
-# From this many elements on, statistics come from a few sums that the device forms in one pass each,
-# without a copy of the tensor. Smaller tensors are widened first, which is exact.
-MANY_ELEMENTS = 1 << 16
-_ROW = 4096
 
 
 def _median(x: torch.Tensor) -> torch.Tensor:
@@ -30,100 +25,48 @@ def _median(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.isnan().any(), torch.full_like(middle, float("nan")), middle)
 
 
-# In float64, so that one vector carries all results.
+# Those that need a tensor for itself. In float64, so that one vector carries all results.
 _REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "min": lambda x: x.amin().double(),
-    "max": lambda x: x.amax().double(),
-    "mean": lambda x: x.mean(dtype=torch.float64),
-    "std": lambda x: x.double().std(correction=0),
-    "variance": lambda x: x.double().var(correction=0),
-    "sum": lambda x: x.sum(dtype=torch.float64),
     "prod": lambda x: x.prod(dtype=torch.float64),
     "median": _median,
-    "l1": lambda x: torch.linalg.vector_norm(x, 1, dtype=torch.float64),
-    "l2": lambda x: torch.linalg.vector_norm(x, 2, dtype=torch.float64),
 }
-
-
-class _Sums:
-    """Statistics of a large tensor, each sum formed once and only if something needs it.
-
-    Rows of elements are summed in float32 (float64 if the tensor is), their sums in float64. A
-    standard deviation below a hundredth of the mean loses digits; a square beyond float32 is lost.
-    """
-
-    def __init__(self, flat: torch.Tensor) -> None:
-        self._x = flat
-        self._type = torch.float64 if flat.dtype == torch.float64 else torch.float32
-        whole = flat.numel() // _ROW * _ROW
-        self._rows = flat[:whole].view(-1, _ROW)
-        self._rest = flat[whole:].double()
-
-    @cached_property
-    def _ends(self) -> tuple[torch.Tensor, torch.Tensor]:
-        least, most = self._x.aminmax()
-        return least.double(), most.double()
-
-    @cached_property
-    def _sum(self) -> torch.Tensor:
-        return self._rows.sum(1, dtype=self._type).double().sum() + self._rest.sum()
-
-    @cached_property
-    def _l1(self) -> torch.Tensor:
-        rows = torch.linalg.vector_norm(self._rows, 1, 1, dtype=self._type)
-        return rows.double().sum() + self._rest.abs().sum()
-
-    @cached_property
-    def _l2(self) -> torch.Tensor:
-        rows = torch.linalg.vector_norm(self._rows, 2, 1, dtype=self._type)
-        return (rows.double().square().sum() + self._rest.square().sum()).sqrt()
-
-    def _variance(self, total: torch.Tensor) -> torch.Tensor:
-        count = self._x.numel()
-        return ((self._l2 / count) * self._l2 - (total / count) ** 2).clamp_min(0)
-
-    def get(self, name: str) -> torch.Tensor:
-        """The reduction of this name, on the device."""
-        absolute, plain = name.startswith("abs_"), name.removeprefix("abs_")
-        if plain in ("min", "max") and not absolute:
-            return self._ends[0 if plain == "min" else 1]
-        if name == "abs_max":
-            return torch.maximum(self._ends[0].abs(), self._ends[1].abs())
-        if plain in ("l1", "l2"):
-            return self._l1 if plain == "l1" else self._l2
-        if plain in ("min", "prod", "median"):
-            return _REDUCTIONS[plain](self._x.abs() if absolute else self._x)
-        total = self._l1 if absolute else self._sum
-        if plain == "sum":
-            return total
-        if plain == "mean":
-            return total / self._x.numel()
-        variance = self._variance(total)
-        return variance if plain == "variance" else variance.sqrt()
 
 
 def can_reduce(tensor: torch.Tensor, names: list[str]) -> bool:
     """Whether `reduce_together` has these reductions for tensors of this type."""
-    known = all(name.removeprefix("abs_") in _REDUCTIONS for name in names)
+    known = all(can_batch(name) or name.removeprefix("abs_") in _REDUCTIONS for name in names)
     return known and tensor.dtype.is_floating_point and tensor.numel() > 0
+
+
+def _reduce_alone(tensor: torch.Tensor, name: str) -> torch.Tensor:
+    flat = tensor.detach().reshape(-1)
+    if flat.dtype.itemsize < 4:
+        flat = flat.float()
+    return _REDUCTIONS[name.removeprefix("abs_")](flat.abs() if name.startswith("abs_") else flat)
 
 
 def reduce_together(wanted: list[tuple[torch.Tensor, list[str]]]) -> torch.Tensor:
     """All reductions of all tensors of one device as one vector of float64, without waiting."""
-    results: list[torch.Tensor] = []
-    for tensor, names in wanted:
-        flat = tensor.detach().reshape(-1)
-        if flat.numel() >= MANY_ELEMENTS and flat.dtype.itemsize > 1:
-            sums = _Sums(flat)
-            results += [sums.get(name) for name in names]
-            continue
-        if flat.dtype.itemsize < 4:
-            flat = flat.float()
-        magnitude = flat.abs() if any(name.startswith("abs_") for name in names) else flat
+    results: dict[tuple[int, str], torch.Tensor] = {}
+    alike: dict[tuple[torch.dtype, tuple[str, ...]], list[int]] = {}
+    for i, (tensor, names) in enumerate(wanted):
+        batched = tuple(name for name in names if can_batch(name))
+        if batched:
+            alike.setdefault((tensor.dtype, batched), []).append(i)
         for name in names:
-            source = magnitude if name.startswith("abs_") else flat
-            results.append(_REDUCTIONS[name.removeprefix("abs_")](source))
-    return torch.stack(results)
+            if not can_batch(name):
+                results[i, name] = _reduce_alone(tensor, name)
+    for (_, batched), numbers in alike.items():
+        batch = Batch([wanted[i][0] for i in numbers], list(batched))
+        # Views of one tensor, which has all of them side by side.
+        table = torch.stack([batch.get(name) for name in batched], 1)
+        if len(numbers) == len(wanted) and all(names == list(batched) for _, names in wanted):
+            return table.reshape(-1)
+        for i, row in zip(numbers, table.unbind(0), strict=True):
+            results.update(
+                ((i, name), value) for name, value in zip(batched, row.unbind(0), strict=True)
+            )
+    return torch.stack([results[i, name] for i, (_, names) in enumerate(wanted) for name in names])
 
 
 @dataclass
