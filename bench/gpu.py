@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import logging
+import os
 import statistics
 import tempfile
 import time
@@ -150,6 +151,24 @@ def with_hook(**options: Any) -> Callable[[Training, str], Callable[[], None]]:
     return begin
 
 
+def without_kernels(
+    begin: Callable[[Training, str], Callable[[], None]],
+) -> Callable[[Training, str], Callable[[], None]]:
+    """As on devices that have none of our kernels."""
+
+    def begin_so(training: Training, folder: str) -> Callable[[], None]:
+        os.environ["SMDEBUG_DEVICE_KERNELS"] = "0"
+        end = begin(training, folder)
+
+        def end_so() -> None:
+            end()
+            del os.environ["SMDEBUG_DEVICE_KERNELS"]
+
+        return end_so
+
+    return begin_so
+
+
 def six(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
     """Six values, one operation each, as hooks of old do it."""
     return [
@@ -250,6 +269,13 @@ def ways() -> list[Way]:
             with_hook(save_config=SaveConfig(save_interval=30), include_collections=kinds),
             steps=60,
             warm=31,
+        ),
+        Way(
+            "ten statistics of weights and gradients, every step, without our kernels",
+            without_kernels(
+                with_hook(save_config=every, include_collections=kinds, reduction_config=TEN)
+            ),
+            steps=8,
         ),
         Way(
             "PyTorch's operations: six values of each, waited for",

@@ -357,6 +357,9 @@ void bind_torch(nb::module_& m) {
         "(values, shape, names of reductions): what is saved of a tensor at this step.");
   m.def("wish_for", &wish_for, nb::arg("hook"), nb::arg("name"),
         "What a tensor is needed for at this step: 'values', 'statistics', or '' for nothing.");
+  m.def(
+      "is_watched", [](const Hook& hook, std::string_view name) { return hook.is_watched(name); },
+      nb::arg("hook"), nb::arg("name"), "Whether a NaN in it starts saving.");
   m.def("save_reductions", &save_reductions, nb::arg("hook"), nb::arg("name"), nb::arg("values"),
         nb::arg("dtype"), "Saves reductions that were computed elsewhere.");
   m.def(

@@ -14,8 +14,10 @@ import pytest
 import torch
 from smdebug import _core
 from smdebug.pytorch import Hook, ReductionConfig, batched, create_trial
+from smdebug.pytorch import held as held_gradients
 from smdebug.pytorch.batched import ROW
 from smdebug.pytorch.device import DeviceStage, can_reduce, reduce_together
+from smdebug.pytorch.held import HeldGradients
 from torch_training import EVERY_STEP, saved
 
 NAMES = [name for name, _ in _core.reduction_names()]
@@ -195,6 +197,57 @@ def test_what_is_not_finite_stays_with_its_tensor(out_dir: Path, bad: float, at:
         expected = reduced_by_core(tensor, out_dir / str(i))
         for name in names:
             assert next(found) == pytest.approx(expected[name], rel=1e-6, nan_ok=True), (i, name)
+
+
+def _change(gradient: torch.Tensor) -> None:
+    gradient.mul_(0)
+
+
+class Backward:
+    """Two gradients that are held in a backward, whose second one a later callback may change."""
+
+    def __init__(self, held: HeldGradients) -> None:
+        self.held = held
+        self.released: list[Any] = []
+        self.weights = [torch.ones(3, requires_grad=True), torch.ones(4, requires_grad=True)]
+        for i, weight in enumerate(self.weights):
+            weight.register_hook(lambda g, i=i: self._see(i, g))
+
+    def _see(self, number: int, gradient: torch.Tensor) -> None:
+        self.released.append(self.held.hold(f"w{number}", gradient, self._ended))
+
+    def _ended(self) -> None:
+        steady, changed = self.held.release()
+        self.released.append(({name: g.tolist() for name, g in steady}, changed))
+
+    def run(self, changes: bool = False) -> list[Any]:
+        self.released.clear()
+        if changes:
+            self.weights[1].register_hook(_change)
+        ((2 * self.weights[0]).sum() + (3 * self.weights[1]).sum()).backward()
+        return self.released
+
+
+def test_gradients_wait_until_backward_ends() -> None:
+    held = HeldGradients()
+    backward = Backward(held)
+    for _ in range(2):
+        assert backward.run() == [True, True, ({"w0": [2.0] * 3, "w1": [3.0] * 4}, [])]
+        assert not held
+    assert backward.weights[0].grad is not None  # accumulation has gone on
+    assert not held.hold("w", torch.ones(2), lambda: None)  # nobody says when to read it
+
+
+def test_a_gradient_that_is_changed_while_it_waits_is_told_and_none_waits_again() -> None:
+    backward = Backward(HeldGradients())
+    assert backward.run(changes=True) == [True, True, ({"w0": [2.0] * 3}, ["w1"])]
+    assert backward.run() == [False, False]
+
+
+def test_gradients_do_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_gradients, "HELD_BYTES", 12)
+    seen = [item[0] for item in Backward(HeldGradients()).run() if item is not True]
+    assert [gradients for gradients in seen if gradients] == [{"w1": [3.0] * 4}, {"w0": [2.0] * 3}]
 
 
 def test_each_tensor_gets_what_was_asked_of_it() -> None:

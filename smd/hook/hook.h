@@ -172,6 +172,10 @@ class Hook final {
   // This tensor is saved or watched at this step.
   bool wants(std::string_view name);
   bool wants(Ticket& ticket);
+  // A NaN in it starts saving.
+  bool is_watched(std::string_view name) const {
+    return is_step_wanted() && watching_ && plan_ && plan_->is_watched(step().mode, name);
+  }
   // What is wanted of it at this step; empty: nothing. For callers that reduce it themselves.
   Action wanted(std::string_view name);
   // The same. It joins the collection of its kind.

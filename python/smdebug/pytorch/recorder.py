@@ -12,6 +12,7 @@ from smdebug import _core
 from smdebug.logger import get_logger
 from smdebug.pytorch import tensors as torch_tensors
 from smdebug.pytorch.device import DeviceStage, can_reduce
+from smdebug.pytorch.held import HeldGradients
 from smdebug.pytorch.names import is_sharded
 from smdebug.pytorch.shard import local_part, placement_of
 from smdebug.pytorch.survey import Pairs, Surveys
@@ -39,6 +40,7 @@ class Recorder(BaseRecorder):
         self._device = DeviceStage()
         self.surveys = Surveys(core)
         self.surveys.backward_ended = self.release_held
+        self._held = HeldGradients()
         self._shards: dict[str, Any] = {}
         self.sparse_dense_limit = torch_tensors.SPARSE_DENSE_LIMIT
 
@@ -77,9 +79,9 @@ class Recorder(BaseRecorder):
     def release_held(self) -> None:
         """Reads the tensors that were held to be read together."""
         left, changed = self.surveys.release()
-        for name, tensor in left:
-            self._queue_slowly(name, tensor, Kind.automatic)
-        for name in changed:
+        slow, changed_slow = self._held.release()
+        self._queue_slowly([*left, *slow], Kind.automatic)
+        for name in [*changed, *changed_slow]:
             self.drop(name, "it was changed, or a CUDA graph captured, before it was read")
 
     def plain(self, name: str, tensor: torch.Tensor) -> list[tuple[str, torch.Tensor]]:
@@ -102,11 +104,15 @@ class Recorder(BaseRecorder):
     @property
     def has_pending(self) -> bool:
         """Whether finish() has something to do."""
-        return bool(self._shards) or self._device.has_pending or self.surveys.has_held
+        return bool(self._shards) or self._device.has_pending or self._has_held
+
+    @property
+    def _has_held(self) -> bool:
+        return bool(self._held) or self.surveys.has_held
 
     def finish(self) -> None:
         """The step ends: hands over what devices were still working on."""
-        if self.surveys.has_held:
+        if self._has_held:
             self.release_held()
         self.surveys.look_at_results()
         self._device.finish(self._save_plain, partial(_core.save_reductions, self._core))
@@ -141,30 +147,40 @@ class Recorder(BaseRecorder):
             return
         surveyed: Pairs = []
         copied: Pairs = []
+        slow: Pairs = []
         for name, tensor in pairs:
             wish = "values" if kind != Kind.automatic else _core.wish_for(self._core, name)
             if not wish:
                 continue
             if not self.surveys.can_read(tensor):
-                self._queue_slowly(name, tensor, kind)
+                if not (in_backward and self._held.hold(name, tensor, self.surveys.backward_ended)):
+                    slow.append((name, tensor))
             elif in_backward and self.surveys.hold(name, tensor):
                 continue
             elif wish == "values":
                 copied.append((name, tensor))
             else:
                 surveyed.append((name, tensor))
+        if slow and self._held:
+            self.release_held()  # which came before
+        self._queue_slowly(slow, kind)
         for name, tensor in self.surveys.copy(copied, kind) if copied else ():
             self._device.copy(name, tensor, kind)
         if surveyed:
             left = self.surveys.survey(surveyed)
             self._reduce(self.surveys.copy(left, Kind.automatic) if left else left)
 
-    def _queue_slowly(self, name: str, tensor: torch.Tensor, kind: Kind) -> None:
+    def _queue_slowly(self, pairs: Pairs, kind: Kind) -> None:
         """By PyTorch's own operations."""
-        if kind != Kind.automatic or _core.wish_for(self._core, name) == "values":
-            self._device.copy(name, tensor, kind)
-        else:
-            self._reduce([(name, tensor)])
+        reduced: Pairs = []
+        for name, tensor in pairs:
+            by_values = kind != Kind.automatic or _core.wish_for(self._core, name) == "values"
+            # Whether a value is NaN is asked of the values, which others need not be copied for.
+            if by_values or _core.is_watched(self._core, name):
+                self._device.copy(name, tensor, kind)
+            else:
+                reduced.append((name, tensor))
+        self._reduce(reduced)
 
     def _reduce(self, pairs: Pairs) -> None:
         """Tensors that our kernels cannot reduce: PyTorch does it, or they are copied."""
