@@ -26,5 +26,6 @@ void bind_torch(nanobind::module_& m);
 void bind_tree(nanobind::module_& m);
 void bind_direct(nanobind::module_& m);
 void bind_gpu(nanobind::module_& m);
+void bind_delivery(nanobind::module_& m);
 
 }  // namespace smdebug

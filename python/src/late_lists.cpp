@@ -7,6 +7,17 @@ namespace smdebug {
 
 namespace gpu = smd::gpu;
 
+smd::Status reduce_late(const smd::TensorView& tensor, const smd::ReductionRequest& request,
+                        smd::LateResults& out) {
+  smd::ReductionRequest all = request;
+  all.count_special = true;
+  all.histogram = request.histogram && tensor.dtype != smd::DType::boolean;
+  SMD_RETURN_IF_ERROR(smd::reduce(tensor, all, out.reductions));
+  SMD_TRY(out.nonfinite, smd::count_nonfinite(tensor));
+  out.count = tensor.size();
+  return {};
+}
+
 smd::Result<bool> Permission::wait() const {
   if (!veto_) return true;
   SMD_RETURN_IF_ERROR(veto_->wait());
@@ -39,14 +50,8 @@ smd::Result<bool> CopiedList::wait() {
 smd::Status CopiedList::find(size_t index, const smd::ReductionRequest& request,
                              smd::LateResults& out) {
   const auto& [dtype, shape] = tensors_[index];
-  const smd::TensorView view{.data = copy_->bytes(index).data(), .dtype = dtype, .shape = shape};
-  smd::ReductionRequest all = request;
-  all.count_special = true;
-  all.histogram = request.histogram && dtype != smd::DType::boolean;
-  SMD_RETURN_IF_ERROR(smd::reduce(view, all, out.reductions));
-  SMD_TRY(out.nonfinite, smd::count_nonfinite(view));
-  out.count = view.size();
-  return {};
+  return reduce_late({.data = copy_->bytes(index).data(), .dtype = dtype, .shape = shape}, request,
+                     out);
 }
 
 size_t CopiedList::size_bytes() const {

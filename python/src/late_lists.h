@@ -15,6 +15,10 @@
 
 namespace smdebug {
 
+// What is requested of a tensor that has come.
+smd::Status reduce_late(const smd::TensorView& tensor, const smd::ReductionRequest& request,
+                        smd::LateResults& out);
+
 // Whether tensors are to be saved at all: a number of the device says so when it has come.
 class Permission final {
  public:

@@ -29,4 +29,5 @@ NB_MODULE(_core, m) {
   smdebug::bind_tree(m);
   smdebug::bind_direct(m);
   smdebug::bind_gpu(m);
+  smdebug::bind_delivery(m);
 }

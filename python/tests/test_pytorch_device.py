@@ -6,14 +6,17 @@ the CPU here; streams, events and pinned memory need a GPU.
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from smdebug import _core
-from smdebug.pytorch import Hook, ReductionConfig, batched, create_trial
+from smdebug.pytorch import Hook, ReductionConfig, batched, courier, create_trial
 from smdebug.pytorch import held as held_gradients
 from smdebug.pytorch.batched import ROW
 from smdebug.pytorch.device import DeviceStage, can_reduce, reduce_together
@@ -79,24 +82,56 @@ def test_many_tensors_become_one_vector() -> None:
     assert vector.tolist() == [0.0, 3.0, 15.0] and vector.dtype == torch.float64
 
 
-def test_what_was_queued_is_handed_over_in_order_and_once() -> None:
-    stage = DeviceStage()
-    x = torch.arange(4.0)
-    assert not stage.has_pending and not stage.is_capturing()
-    stage.reduce([("a", x, ["min", "max"]), ("b", x.double(), ["sum"])])
-    stage.copy("c", x, _core.Kind.loss)
-    assert stage.has_pending
+def test_what_cannot_be_queued_is_saved_at_once(out_dir: Path) -> None:
+    """As on devices that have neither streams nor page-locked memory."""
     seen: list[Any] = []
-    for _ in range(2):
-        stage.finish(
-            lambda name, tensor, kind: seen.append((name, tensor.tolist(), kind)),
-            lambda name, numbers, dtype: seen.append((name, numbers, dtype)),
-        )
-    assert seen == [
-        ("a", {"min": 0.0, "max": 3.0}, "float32"),
-        ("b", {"sum": 6.0}, "float64"),
-        ("c", [0.0, 1.0, 2.0, 3.0], _core.Kind.loss),
+    hook = Hook(out_dir, reduction_config=ReductionConfig(["min", "max"]), save_all=True)
+    stage = DeviceStage(hook._core, lambda *args: seen.append(args))
+    x = torch.arange(4.0)
+    with hook.step():
+        assert not stage.is_capturing()
+        stage.reduce([("a", x, ["min", "max"]), ("b", x.double(), ["max"])])
+        stage.copy("c", x, _core.Kind.loss)
+    hook.close()
+    assert [(name, tensor.tolist(), kind) for name, tensor, kind in seen] == [
+        ("c", [0.0, 1.0, 2.0, 3.0], _core.Kind.loss)
     ]
+    trial = create_trial(str(out_dir))
+    assert float(trial.tensor("a").reduction_value(0, "max")) == 3
+    assert float(trial.tensor("b").reduction_value(0, "max")) == 3
+
+
+class Event:
+    """Comes when the test says so; or the device fails."""
+
+    def __init__(self, error: str = "") -> None:
+        self.come = threading.Event()
+        self.error = error
+
+    def synchronize(self) -> None:
+        assert self.come.wait(30)
+        if self.error:
+            raise RuntimeError(self.error)
+
+
+def test_a_courier_waits_for_each_and_keeps_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(courier, "IDLE_SECS", 0.01)
+    messenger = courier.Courier()
+    for turn in range(3):  # its thread ends meanwhile, and begins again
+        arrived: SimpleQueue[str] = SimpleQueue()
+        events = [Event(), Event("The device is gone."), Event()]
+        for i, event in enumerate(events):
+            messenger.send(event, partial(arrived.put, f"{i}"), arrived.put)
+        events[2].come.set()
+        events[1].come.set()
+        assert arrived.empty()
+        events[0].come.set()
+        found = [arrived.get(timeout=30) for _ in events]
+        assert found == ["0", "The device is gone.", "2"], turn
+        for thread in threading.enumerate():
+            if thread.name == "smdebug-courier":
+                thread.join(30)
+                assert not thread.is_alive()
 
 
 def test_a_hook_stores_numbers_and_shapes_that_were_computed_elsewhere(out_dir: Path) -> None:
@@ -146,7 +181,6 @@ def test_a_tensor_of_another_device_goes_through_the_queue(
         recorder._queue(pairs, kind, in_backward=False)
         recorder._queue([("a_loss", torch.ones(()))], _core.Kind.loss, in_backward=False)
         assert reduced == ["reduced"]
-        assert recorder.has_pending
     hook.close()
     trial = create_trial(str(out_dir))
     assert trial.tensor("reduced").reduction_value(0, "max") == 2.0

@@ -353,6 +353,7 @@ class Hook final {
   void settle_late(bool wait);
   // Results that have come, or are waited for now.
   void look_at(const StepInfo& step, LateBatch& batch);
+  void see_late(const StepInfo& step, std::string_view name, const LateResults& found);
   LateItem late_item(Ticket& ticket);
   // Of the step that ends.
   void end_late_step();

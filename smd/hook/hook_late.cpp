@@ -159,11 +159,23 @@ void Hook::look_at(const StepInfo& at, LateBatch& batch) {
       (recorder_ ? *recorder_ : recent_)
           .add_late(at.step, *item.number, batch.wall_secs(), stored_);
     }
-    if (bad_.is_looking()) bad_.see(at, item.name, found.nonfinite);
-    if (item.watched) trigger_late(at, item.name, found.nonfinite.nan > 0);
-    if (item.metric && found.nonfinite.total() > 0)
-      warn_of_metric(item.name, found.nonfinite.nan > 0);
+    const NonFinite counts = found.nonfinite.value_or(NonFinite{});
+    if (bad_.is_looking()) see_late(at, item.name, found);
+    if (item.watched) trigger_late(at, item.name, counts.nan > 0);
+    if (item.metric && counts.total() > 0) warn_of_metric(item.name, counts.nan > 0);
   }
+}
+
+void Hook::see_late(const StepInfo& at, std::string_view name, const LateResults& found) {
+  if (found.nonfinite) {
+    bad_.see(at, name, *found.nonfinite);
+    return;
+  }
+  std::vector<std::pair<std::string, Number>> results;
+  for (const auto& [reduction, number] : found.reductions.values) {
+    results.emplace_back(reduction.name(), number);
+  }
+  bad_.see(at, name, results);
 }
 
 void Hook::end_late_step() {

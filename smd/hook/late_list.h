@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "smd/base/result.h"
 #include "smd/reduce/nonfinite.h"
@@ -13,8 +14,8 @@ namespace smd {
 
 struct LateResults {
   ReductionResult reductions;
-  NonFinite nonfinite;
-  int64_t count = 0;  // of elements
+  std::optional<NonFinite> nonfinite;  // nullopt: only the reductions tell
+  int64_t count = 0;                   // of elements
 };
 
 // A list of tensors that are read together. Asked by the training thread and by the writer thread.

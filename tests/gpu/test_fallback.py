@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from busy_device import a_busy_device
 from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial, recorder
 from torch import nn
 
@@ -69,25 +71,49 @@ def test_the_results_are_those_of_our_kernels(tmp_path, monkeypatch):
                 assert float(found[key]) == near, (name, step, key)
 
 
-def test_nothing_waits_inside_of_a_step(tmp_path, monkeypatch):
+@pytest.mark.parametrize("raw", [False, True], ids=["statistics", "raw"])
+def test_nothing_waits_over_several_steps(tmp_path, monkeypatch, raw):
     monkeypatch.setenv("SMDEBUG_DEVICE_KERNELS", "0")
-    net = same_net()
+    net, loss_of = same_net(), nn.CrossEntropyLoss()
     hook = Hook(
         str(tmp_path),
         include_regex=[".*"],
         save_config=SaveConfig(save_interval=1),
-        reduction_config=TEN,
+        reduction_config=None if raw else TEN,
     )
     hook.register_module(net)
+    hook.register_loss(loss_of)
+    optimizer = torch.optim.AdamW(net.parameters(), 1e-3, fused=True)
     x = torch.randn(128, 64, device="cuda")
-    net(x).sum().backward()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        net(x).sum().backward()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
+    y = torch.zeros(128, dtype=torch.long, device="cuda")
+    losses, weights = [], []
+
+    def step() -> None:
+        optimizer.zero_grad()
+        weights.append(net[0].weight.detach().clone())
+        loss = loss_of(net(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.detach())
+
+    step()
+    step()  # memory is locked when it is first needed
+    with a_busy_device():
+        for _ in range(3):
+            step()
     hook.close()
-    assert create_trial(str(tmp_path)).steps() == [0, 1]
+    assert hook.dropped_tensors == {}
+    trial = create_trial(str(tmp_path))
+    assert trial.steps() == list(range(5))
+    found = trial.tensor("CrossEntropyLoss_output_0")
+    assert [float(found.value(at)) for at in range(5)] == [float(loss) for loss in losses]
+    tensor = trial.tensor("Sequential_0.weight")
+    for at in range(5):
+        want = weights[at].cpu().numpy()
+        if raw:
+            np.testing.assert_array_equal(tensor.value(at), want)
+        else:
+            assert float(tensor.reduction_value(at, "max")) == want.max()
 
 
 def test_a_nan_that_is_waited_for_starts_saving(tmp_path, monkeypatch):

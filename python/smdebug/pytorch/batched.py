@@ -15,7 +15,7 @@ import torch
 # Elements of a row: many enough to keep a device busy, few enough that the rest of a tensor is small.
 ROW = 1024
 # Elements that are widened at a time; each takes 8 bytes, and two or three times as much for a moment.
-TOGETHER = 8 << 20
+TOGETHER = 16 << 20
 
 _EMPTY = {"sum": 0.0, "min": float("inf"), "max": float("-inf")}
 
@@ -111,6 +111,7 @@ class _Group:
         self._parts = [_Part(flat, in_rows) for in_rows in (True, False)]
         counts = tuple(x.numel() for x in flat)
         self.counts = _on_device(counts, flat[0].device).double()
+        self._known: dict[Total, torch.Tensor] = {}
 
     @cached_property
     def _absolutes(self) -> list[torch.Tensor]:
@@ -123,13 +124,17 @@ class _Group:
 
     def find(self, total: Total) -> torch.Tensor:
         """One number for each tensor."""
-        absolute, what = total
+        if total not in self._known:
+            self._known[total] = self._found(*total)
+        return self._known[total]
+
+    def _found(self, absolute: bool, what: str) -> torch.Tensor:
         values = self._absolutes if absolute else [part.values for part in self._parts]
         if what in _EMPTY:
             return self._joined(what, values)
         if what == "squares":
             return self._joined("sum", [x.square() for x in values])
-        means = self._joined("sum", values) / self.counts
+        means = self.find((absolute, "sum")) / self.counts
         pairs = zip(self._parts, values, strict=True)
         return self._joined("sum", [(x - part.spread(means)).square_() for part, x in pairs])
 

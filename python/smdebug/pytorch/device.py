@@ -1,18 +1,23 @@
 """Tensors in the memory of a device: reduced there, or copied to the host without waiting.
 
 Everything is queued on the stream that made the tensor, so that what the program does to it next
-cannot change what is read. The results are collected when the step ends.
+cannot change what is read. A thread of its own brings the results to the core.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from smdebug import _core
 from smdebug.pytorch.batched import Batch, can_batch
+from smdebug.pytorch.courier import Courier
+
+# (name of a tensor, its element type, names of its reductions)
+Labels = list[tuple[str, str, list[str]]]
 
 # Copies on the device that wait for their way to the host. Beyond it the stream that made the
 # tensor copies it to the host itself.
@@ -69,68 +74,52 @@ def reduce_together(wanted: list[tuple[torch.Tensor, list[str]]]) -> torch.Tenso
     return torch.stack([results[i, name] for i, (_, names) in enumerate(wanted) for name in names])
 
 
-@dataclass
-class _Copy:
-    """A tensor on its way to the host."""
-
-    name: str
-    kind: Any
-    host: torch.Tensor
-    done: Any  # event
-    device_copy: torch.Tensor | None
-
-
-@dataclass
-class _Numbers:
-    """Reductions on their way to the host: (tensor name, element type, reduction names)."""
-
-    labels: list[tuple[str, str, list[str]]]
-    host: torch.Tensor
-    done: Any
-
-
 class DeviceStage:
-    """What a step has queued on devices. One thread at a time."""
+    """Brings tensors of devices, and reductions of them, to the core. One thread at a time.
 
-    def __init__(self) -> None:
-        self._copies: list[_Copy] = []
-        self._numbers: list[_Numbers] = []
-        self._copied_bytes = 0
+    `save_tensor` saves a tensor of the host under a name, as what its kind says.
+    """
+
+    def __init__(self, core: Any, save_tensor: Callable[[str, torch.Tensor, Any], None]) -> None:
+        self._core = core
+        self._save_tensor = save_tensor
+        self._courier = Courier()
+        self._room = _Room(DEVICE_COPY_BYTES)
         self._streams: dict[torch.device, Any] = {}
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether finish() has something to hand over."""
-        return bool(self._copies or self._numbers)
 
     def is_capturing(self) -> bool:
         """Whether a CUDA graph is being captured: nothing may be queued."""
         return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
     def copy(self, name: str, tensor: torch.Tensor, kind: Any) -> None:
-        """Queues the copy of a tensor to the host."""
+        """Queues the copy of a tensor to the host; other kinds of devices are waited for."""
         tensor = tensor.detach()
-        if tensor.device.type != "cuda":
-            self._copies.append(_Copy(name, kind, tensor.cpu(), None, None))
+        if tensor.device.type != "cuda" or tensor.numel() == 0:
+            self._save_tensor(name, tensor.cpu(), kind)
             return
         host = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        later = _core.expect_tensor(self._core, name, kind, _type_of(tensor), list(tensor.shape))
         producer = torch.cuda.current_stream(tensor.device)
         size = tensor.numel() * tensor.element_size()
         done = torch.cuda.Event()
-        if self._copied_bytes + size > DEVICE_COPY_BYTES:
+        if not self._room.take(size):
             host.copy_(tensor, non_blocking=True)
             done.record(producer)
-            self._copies.append(_Copy(name, kind, host, done, None))
+            self._courier.send(done, lambda: later.deliver(host.data_ptr()), later.fail)
             return
-        clone = tensor.clone()
+        clone = tensor.clone(memory_format=torch.contiguous_format)
         side = self._stream(tensor.device)
         side.wait_stream(producer)
         with torch.cuda.stream(side):
             host.copy_(clone, non_blocking=True)
             done.record(side)
         clone.record_stream(side)
-        self._copied_bytes += size
-        self._copies.append(_Copy(name, kind, host, done, clone))
+
+        def deliver() -> None:
+            self._room.give_back(size)
+            later.deliver(host.data_ptr())
+
+        self._courier.send(done, deliver, later.fail)
 
     def reduce(self, wanted: list[tuple[str, torch.Tensor, list[str]]]) -> None:
         """Queues reductions: (name, tensor, names of reductions), device by device."""
@@ -139,41 +128,50 @@ class DeviceStage:
             by_device.setdefault(item[1].device, []).append(item)
         for device, items in by_device.items():
             numbers = reduce_together([(tensor, names) for _, tensor, names in items])
-            labels = [
-                (name, str(tensor.dtype).removeprefix("torch."), names)
-                for name, tensor, names in items
-            ]
-            done = None
+            labels = [(name, _type_of(tensor), names) for name, tensor, names in items]
             if device.type == "cuda":
-                host = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
-                host.copy_(numbers, non_blocking=True)
-                done = torch.cuda.Event()
-                done.record(torch.cuda.current_stream(device))
+                self._send(numbers, labels)
             else:
-                host = numbers.cpu()
-            self._numbers.append(_Numbers(labels, host, done))
+                self._save_now(numbers, labels)
 
-    def finish(
-        self,
-        save_tensor: Callable[[str, torch.Tensor, Any], None],
-        save_reductions: Callable[[str, dict[str, float], str], None],
-    ) -> None:
-        """Hands over what was queued, in its order, once it has arrived."""
-        copies, self._copies = self._copies, []
-        numbers, self._numbers = self._numbers, []
-        self._copied_bytes = 0
-        for batch in numbers:
-            if batch.done is not None:
-                batch.done.synchronize()
-            values = iter(batch.host.tolist())
-            for name, dtype, reductions in batch.labels:
-                save_reductions(name, {label: next(values) for label in reductions}, dtype)
-        for copy in copies:
-            if copy.done is not None:
-                copy.done.synchronize()
-            save_tensor(copy.name, copy.host, copy.kind)
+    def _send(self, numbers: torch.Tensor, labels: Labels) -> None:
+        host = torch.empty(numbers.shape, dtype=numbers.dtype, pin_memory=True)
+        host.copy_(numbers, non_blocking=True)
+        done = torch.cuda.Event()
+        done.record(torch.cuda.current_stream(numbers.device))
+        later = _core.expect_numbers(self._core, labels)
+        self._courier.send(done, lambda: later.deliver(host.tolist()), later.fail)
+
+    def _save_now(self, numbers: torch.Tensor, labels: Labels) -> None:
+        values = iter(numbers.tolist())
+        for name, dtype, reductions in labels:
+            found = {label: next(values) for label in reductions}
+            _core.save_reductions(self._core, name, found, dtype)
 
     def _stream(self, device: torch.device) -> Any:
         if device not in self._streams:
             self._streams[device] = torch.cuda.Stream(device)
         return self._streams[device]
+
+
+class _Room:
+    """Bytes that may be in use. Thread-safe."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> bool:
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        with self._lock:
+            self._left += size
+
+
+def _type_of(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from typing import Any
 
 import torch
@@ -37,7 +36,7 @@ class Recorder(BaseRecorder):
 
     def __init__(self, core: Any) -> None:
         super().__init__(core)
-        self._device = DeviceStage()
+        self._device = DeviceStage(core, self._save_plain)
         self.surveys = Surveys(core)
         self.surveys.backward_ended = self.release_held
         self._held = HeldGradients()
@@ -104,7 +103,7 @@ class Recorder(BaseRecorder):
     @property
     def has_pending(self) -> bool:
         """Whether finish() has something to do."""
-        return bool(self._shards) or self._device.has_pending or self._has_held
+        return bool(self._shards) or self._has_held
 
     @property
     def _has_held(self) -> bool:
@@ -115,7 +114,6 @@ class Recorder(BaseRecorder):
         if self._has_held:
             self.release_held()
         self.surveys.look_at_results()
-        self._device.finish(self._save_plain, partial(_core.save_reductions, self._core))
         shards, self._shards = self._shards, {}
         if not shards or not self._core.is_step_wanted:
             return
