@@ -173,7 +173,8 @@ class DirectPath final {
       }
       if (surveyed.empty() && copied.empty()) return true;
       devices.release_before();
-      if (!surveyed.empty() && !devices.survey(surveyed)) return false;
+      // Of a list that one device has read nothing is offered again.
+      if (!surveyed.empty() && devices.survey(surveyed).size() == surveyed.size()) return false;
       (void)devices.copy(copied);
       return true;
     });

@@ -1,6 +1,7 @@
 #include "python/src/device_tensors.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
 #include <charconv>
@@ -270,14 +271,16 @@ bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offe
   return true;
 }
 
-bool DeviceTensors::survey(std::span<const Offered> tensors) {
-  std::vector<int> done;
-  for (const Offered& tensor : tensors) {
-    if (std::find(done.begin(), done.end(), tensor.device) != done.end()) continue;
-    done.push_back(tensor.device);
-    if (!survey_on(tensor.device, tensor.stream, tensors, tensors.size() <= kFew)) return false;
+std::vector<size_t> DeviceTensors::survey(std::span<const Offered> tensors) {
+  std::map<int, bool> done;
+  std::vector<size_t> left;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const auto& [name, tensor, view, device, stream] = tensors[i];
+    const auto [known, is_new] = done.try_emplace(device, true);
+    if (is_new) known->second = survey_on(device, stream, tensors, tensors.size() <= kFew);
+    if (!known->second) left.push_back(i);
   }
-  return true;
+  return left;
 }
 
 // ---- elements
@@ -434,7 +437,7 @@ std::vector<size_t> DeviceTensors::save_list(const Tickets& names, const nb::lis
   }
   if (read.empty() && whole.empty()) return left;
   release_before();
-  if (!survey(read)) left.insert(left.end(), surveyed.begin(), surveyed.end());
+  for (const size_t i : survey(read)) left.push_back(surveyed[i]);
   left.insert(left.end(), copied.begin() + static_cast<ptrdiff_t>(copy(whole)), copied.end());
   return left;
 }
@@ -459,7 +462,7 @@ std::vector<size_t> DeviceTensors::survey_list(const nb::list& names, const nb::
     }
     left.push_back(i);
   }
-  if (!offered.empty() && !survey(offered)) left.insert(left.end(), taken.begin(), taken.end());
+  for (const size_t i : survey(offered)) left.push_back(taken[i]);
   return left;
 }
 

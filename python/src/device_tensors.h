@@ -68,9 +68,9 @@ class DeviceTensors final {
   // What is wanted of a tensor, as far as it can be done here and now; other: it cannot.
   Wish wish(Offered& tensor);
 
-  // Queues the statistics of tensors, where wish() is that. False: the device has failed, nothing
+  // Queues the statistics of tensors, where wish() is that. Those whose device has failed: nothing
   // was saved of them.
-  bool survey(std::span<const Offered> tensors);
+  std::vector<size_t> survey(std::span<const Offered> tensors);
   // Queues what is wanted of tensors, their elements too, where wish() is that. How many of them,
   // from the first on: the device has failed, or the next has gaps.
   size_t copy(std::span<const Offered> tensors);

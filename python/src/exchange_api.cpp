@@ -1,5 +1,7 @@
 #include "python/src/exchange_api.h"
 
+#include <nanobind/stl/string.h>
+
 #include <cstdint>
 
 namespace smdebug {

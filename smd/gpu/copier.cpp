@@ -150,10 +150,7 @@ Status Copier::copy_straight(std::span<const CopySource> sources,
 Result<std::shared_ptr<LateCopy>> Copier::copy(std::span<const CopySource> sources, Stream stream) {
   const ContextScope scope(driver_, context_);
   SMD_RETURN_IF_ERROR(scope.status());
-  int capturing = 0;
-  if (driver_.is_capturing(stream, &capturing) != 0 || capturing != 0) {
-    return Error{ErrorCode::unsupported, "A CUDA graph is being captured."};
-  }
+  SMD_RETURN_IF_ERROR(driver_.check_uncaptured(stream));
   std::vector<LateCopy::Place> places = places_of(sources);
   std::unique_lock lock(mutex_);
   SMD_RETURN_IF_ERROR(start_ring());

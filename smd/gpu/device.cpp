@@ -111,11 +111,14 @@ bool Device::is_prepared(DType dtype) {
 }
 
 bool Device::is_capturing(Stream stream) const {
-  int capturing = 0;
-  // Nearly always the thread that asks has a context already.
-  if (driver_.is_capturing(stream, &capturing) == 0) return capturing != 0;
+  // Nearly always the thread that asks has this context already; the null stream is that of the
+  // current one.
+  Context current = nullptr;
+  if (driver_.current_context(&current) == 0 && current == context_) {
+    return !driver_.check_uncaptured(stream).ok();
+  }
   const ContextScope scope(driver_, context_);
-  return driver_.is_capturing(stream, &capturing) != 0 || capturing != 0;
+  return !driver_.check_uncaptured(stream).ok();
 }
 
 Result<Stream> Device::own_stream() {
@@ -237,9 +240,7 @@ Result<std::shared_ptr<LateSurvey>> Device::survey(std::span<const TensorView> t
   }
   const ContextScope scope(driver_, context_);
   SMD_RETURN_IF_ERROR(scope.status());
-  if (is_capturing(options.stream)) {
-    return Error{ErrorCode::unsupported, "A CUDA graph is being captured."};
-  }
+  SMD_RETURN_IF_ERROR(driver_.check_uncaptured(options.stream));
   const std::lock_guard lock(mutex_);
   SMD_TRY(const Slot slot, take_slot(work.partials));
   Status launched;
@@ -267,9 +268,7 @@ Result<std::shared_ptr<LateSurvey>> Device::survey_beside(std::span<const Tensor
   SMD_TRY(const Stream own, own_stream());
   const ContextScope scope(driver_, context_);
   SMD_RETURN_IF_ERROR(scope.status());
-  if (is_capturing(options.stream)) {
-    return Error{ErrorCode::unsupported, "A CUDA graph is being captured."};
-  }
+  SMD_RETURN_IF_ERROR(driver_.check_uncaptured(options.stream));
   {
     const std::lock_guard lock(mutex_);
     const auto check = [&](DriverResult result) {

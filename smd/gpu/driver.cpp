@@ -25,6 +25,7 @@ Status load(Driver& driver) {
   SMD_RETURN_IF_ERROR(library.find("cuDevicePrimaryCtxRetain", driver.retain_context));
   SMD_RETURN_IF_ERROR(library.find("cuCtxPushCurrent_v2", driver.push_context));
   SMD_RETURN_IF_ERROR(library.find("cuCtxPopCurrent_v2", driver.pop_context));
+  SMD_RETURN_IF_ERROR(library.find("cuCtxGetCurrent", driver.current_context));
   SMD_RETURN_IF_ERROR(library.find("cuModuleLoadData", driver.load_module));
   SMD_RETURN_IF_ERROR(library.find("cuModuleGetFunction", driver.find_function));
   SMD_RETURN_IF_ERROR(library.find("cuLaunchKernel", driver.launch));
@@ -66,6 +67,16 @@ Result<int> Driver::device_of(const void* memory) const {
       check(pointer_attribute(&ordinal, kOrdinal, reinterpret_cast<Address>(memory)),
             "ask which device has this memory"));
   return ordinal;
+}
+
+Status Driver::check_uncaptured(Stream stream) const {
+  constexpr DriverResult kImplicitlyCaptured = 906;  // the null stream, while another one is
+  int capturing = 0;
+  const DriverResult result = is_capturing(stream, &capturing);
+  if (result == kImplicitlyCaptured || (result == 0 && capturing != 0)) {
+    return Error{ErrorCode::unsupported, "A CUDA graph is being captured."};
+  }
+  return check(result, "ask whether a graph is being captured");
 }
 
 Status Driver::check(DriverResult result, const char* what) const {

@@ -25,6 +25,7 @@ struct Driver {
   DriverResult (*retain_context)(Context* context, int device);
   DriverResult (*push_context)(Context context);
   DriverResult (*pop_context)(Context* context);
+  DriverResult (*current_context)(Context* context);
   DriverResult (*load_module)(Module* module, const void* image);
   DriverResult (*find_function)(Function* function, Module module, const char* name);
   DriverResult (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
@@ -53,6 +54,10 @@ struct Driver {
 
   // The ordinal of the device whose memory this is. unsupported: of none.
   Result<int> device_of(const void* memory) const;
+
+  // Error: a graph of what this stream of the current context does is being captured, so nothing
+  // may be queued; or nobody can tell, as the device has failed.
+  Status check_uncaptured(Stream stream) const;
 
   // `what` says in a few words what was tried.
   Status check(DriverResult result, const char* what) const;
