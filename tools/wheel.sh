@@ -99,19 +99,21 @@ copy_tests() {
 
 test_wheel() {
   local version=$1 python=$2 wheel=$3 environment=$work/bare-$1 tree=$work/tree-$1
+  local simulated=$PWD/build/dev/simulated_cuda
   "$python" -m venv "$environment"
   quietly "$environment/bin/python" -m pip install "$wheel"
   check_libraries "$environment"
   [ "$tested" -eq 1 ] || return 0
   echo "wheel: testing $(basename "$wheel") with Python $version"
   install dev "$environment"
+  tools/build.sh dev simulated_cuda  # stands for the CUDA driver in tests of devices
   mkdir "$tree"
   copy_tests "$tree"
   (
     cd "$tree"
     mapfile -t apart < <(PYTHONPATH=tools "$environment/bin/python" -c \
       'import run_suites; print(*(f"--ignore-glob=*/test_{name}*" for name in run_suites.APART), sep="\n")')
-    SMDEBUG_PROGRAM=$environment/bin/smdebug PATH=$environment/bin:$PATH \
+    SMDEBUG_PROGRAM=$environment/bin/smdebug SIMULATED_CUDA_DIR=$simulated PATH=$environment/bin:$PATH \
       "$environment/bin/python" -m pytest python/tests "${apart[@]}"
   )
 }
