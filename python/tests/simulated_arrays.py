@@ -62,14 +62,14 @@ def _made(function: str, *arguments: Any) -> Any:
 
 
 class Device:
-    """A device and the stream of the framework."""
+    """A device and the stream of the framework, which may be the null stream."""
 
-    def __init__(self, ordinal: int) -> None:
+    def __init__(self, ordinal: int, has_own_stream: bool = True) -> None:
         call("cuInit", 0)
         self.ordinal = ordinal
         self.context = _made("cuDevicePrimaryCtxRetain", ordinal)
         with self.current():
-            self.stream = _made("cuStreamCreate", 1)
+            self.stream = _made("cuStreamCreate", 1) if has_own_stream else 0
             self.event = _made("cuEventCreate", 2)
 
     @contextmanager
@@ -160,13 +160,37 @@ def _on_cuda(capsule: Any, ordinal: int) -> Any:
     return capsule
 
 
+class Tensor:
+    """What tensors of PyTorch have that matters here."""
+
+    def __init__(self, values: Any, device: Device) -> None:
+        values = np.asarray(values)
+        made = device.allocate(values)
+        made[...] = values
+        self._values = device.allocate(values)
+        device.copy(self._values, made)
+        self._version = 0
+        self.device = types.SimpleNamespace(index=device.ordinal)
+        self.dtype = f"torch.{self._values.dtype}"
+        self.shape = self._values.shape
+
+    def stride(self) -> tuple[int, ...]:
+        return tuple(step // self._values.itemsize for step in self._values.strides)
+
+    def data_ptr(self) -> int:
+        return int(self._values.ctypes.data)
+
+    def detach(self) -> Tensor:
+        return self
+
+
 @contextmanager
-def framework() -> Iterator[list[Device]]:
+def framework(has_own_streams: bool = True) -> Iterator[list[Device]]:
     """Two devices of an imported framework; in the end nothing that CUDA forbids was done."""
     jax: Any = types.ModuleType("jax")
     jax.Array = Array
     jax.core = types.SimpleNamespace(Tracer=type("Tracer", (), {}))
     sys.modules["jax"] = jax
-    yield [Device(0), Device(1)]
+    yield [Device(0, has_own_streams), Device(1, has_own_streams)]
     last = cuda.simulated_cuda_last_violation().decode()
     assert cuda.simulated_cuda_violations() == 0, last

@@ -272,6 +272,58 @@ def test_a_list_may_have_arrays_of_several_devices(tmp_path, way):
                 np.testing.assert_array_equal(trial.tensor(f"{i}").value(step), expected)
 
 
+def tensors(out: str, streams: str) -> None:
+    from simulated_arrays import Tensor, framework
+
+    with framework(streams == "own") as devices, devices[0].current(), hook_for(out) as hook:
+        given_up: list[int] = []
+        direct = direct_to(hook, {place.ordinal: place.stream for place in devices}, given_up)
+        for step in range(STEPS):
+            hook.begin_step()
+            made = [Tensor(values_at(step, i) + i, devices[i % 2]) for i in range(8)]
+            names = [f"{i}" for i in range(8)]
+            assert direct.survey(names[:4], made[:4]) == []
+            for name, tensor in zip(names[4:], made[4:], strict=True):
+                assert direct.hold(name, tensor)
+            assert direct.release() == ([], [])
+            direct.forget()
+        assert given_up == []
+
+
+@pytest.mark.parametrize("streams", ["null", "own"])
+def test_tensors_of_several_devices_are_read_without_an_exchange_api(tmp_path, streams):
+    out = tmp_path / "run"
+    run(tensors, out, streams)
+    trial = create_trial(str(out))
+    for i in range(8):
+        for step in range(STEPS):
+            check_statistics(trial.tensor(f"{i}"), step, values_at(step, i) + i)
+
+
+def list_of_which_one_fails(out: str) -> None:
+    from simulated_arrays import Array, framework
+
+    with framework() as devices, hook_for(out) as hook:
+        streams = {device: _core.device_stream(device) for device in DEVICES}
+        given_up: list[int] = []
+        direct = direct_to(hook, streams, given_up)
+        hook.begin_step()
+        arrays = [Array(values_at(i, i % 2), devices[i % 2]) for i in range(6)]
+        lent = [array.__dlpack__(stream=streams[i % 2]) for i, array in enumerate(arrays)]
+        left = direct.survey([f"{i}" for i in range(6)], [_core.DeviceArray(one) for one in lent])
+        assert sorted(left) == [1, 3, 5]
+        assert given_up == [1]
+
+
+def test_a_device_that_fails_leaves_its_own_arrays_of_a_list(tmp_path):
+    out = tmp_path / "run"
+    run(list_of_which_one_fails, out, SIMULATED_CUDA_LOCKED_BYTES=str(5 << 20))
+    trial = create_trial(str(out))
+    assert trial.tensor_names() == ["0", "2", "4"]
+    for i in (0, 2, 4):
+        check_statistics(trial.tensor(f"{i}"), 0, values_at(i, 0))
+
+
 # ---- failures
 
 

@@ -152,17 +152,19 @@ Result<std::shared_ptr<LateCopy>> Copier::copy(std::span<const CopySource> sourc
   SMD_RETURN_IF_ERROR(scope.status());
   SMD_RETURN_IF_ERROR(driver_.check_uncaptured(stream));
   std::vector<LateCopy::Place> places = places_of(sources);
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   SMD_RETURN_IF_ERROR(start_ring());
   SMD_TRY(const HostBlock block, take_block(end_of(places)));
   const size_t begin = take_part(aligned(end_of(places)));
   const Status copied = begin < options_.ring_bytes
                             ? copy_by_ring(begin, sources, places, stream, block)
                             : copy_straight(sources, places, stream, block);
-  lock.unlock();
-  auto late = std::make_shared<LateCopy>(*this, block, std::move(places));
-  if (!copied.ok()) return copied.error();
-  return late;
+  if (!copied.ok()) {
+    // What was queued before it may still be done: block and ring are not used again.
+    ring_ = 0;
+    return copied.error();
+  }
+  return std::make_shared<LateCopy>(*this, block, std::move(places));
 }
 
 }  // namespace smd::gpu
