@@ -272,12 +272,14 @@ bool DeviceTensors::survey_on(int device, uintptr_t stream, std::span<const Offe
 }
 
 std::vector<size_t> DeviceTensors::survey(std::span<const Offered> tensors) {
+  // What may be left out stands for no other tensor, and no other for it.
+  const bool remember = tensors.size() <= kFew && permission_.is_certain();
   std::map<int, bool> done;
   std::vector<size_t> left;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const auto& [name, tensor, view, device, stream] = tensors[i];
     const auto [known, is_new] = done.try_emplace(device, true);
-    if (is_new) known->second = survey_on(device, stream, tensors, tensors.size() <= kFew);
+    if (is_new) known->second = survey_on(device, stream, tensors, remember);
     if (!known->second) left.push_back(i);
   }
   return left;

@@ -19,7 +19,7 @@ smd::Status reduce_late(const smd::TensorView& tensor, const smd::ReductionReque
 }
 
 smd::Result<bool> Permission::wait() const {
-  if (!veto_) return true;
+  if (is_certain()) return true;
   SMD_RETURN_IF_ERROR(veto_->wait());
   static constexpr int64_t kOne[] = {1};
   const smd::TensorView number{.data = veto_->bytes(0).data(), .dtype = dtype_, .shape = kOne};

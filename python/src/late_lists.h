@@ -28,7 +28,8 @@ class Permission final {
   Permission(std::shared_ptr<smd::gpu::LateCopy> veto, smd::DType dtype)
       : veto_(std::move(veto)), dtype_(dtype) {}
 
-  bool is_ready() const { return !veto_ || veto_->is_ready(); }
+  bool is_certain() const { return !veto_; }
+  bool is_ready() const { return is_certain() || veto_->is_ready(); }
   // Error: the device has failed.
   smd::Result<bool> wait() const;
 

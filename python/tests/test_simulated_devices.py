@@ -272,6 +272,46 @@ def test_a_list_may_have_arrays_of_several_devices(tmp_path, way):
                 np.testing.assert_array_equal(trial.tensor(f"{i}").value(step), expected)
 
 
+def vetoes(out: str, way: str) -> None:
+    from simulated_arrays import Array, framework
+
+    reductions = {**STATISTICS, "save_raw_tensor": way == "copy"}
+    with framework() as devices, hook_for(out, reductions) as hook:
+        streams = {device: _core.device_stream(device) for device in DEVICES}
+        direct = direct_to(hook, streams, [])
+        alive: list[Array] = []  # a program gives memory away in the order of its own stream
+
+        def lent(values: np.ndarray, device: int) -> _core.DeviceArray:
+            alive.append(Array(values, devices[device]))
+            return _core.DeviceArray(alive[-1].__dlpack__(stream=streams[device]))
+
+        for step in range(STEPS):
+            hook.begin_step()
+            # On another device than the tensor; as a fused optimizer has it.
+            assert direct.set_veto(lent(np.float32([step % 2]), 1))
+            tensor = lent(values_at(step, 0), 0)
+            take = direct.survey if way == "survey" else direct.copy
+            more = [] if way == "survey" else [_core.Kind.automatic]
+            assert take(["perhaps"], [tensor], *more) == []
+            direct.set_veto(None)
+            assert take(["always"], [tensor], *more) == []
+        direct.give_back_lent(0)
+
+
+@pytest.mark.parametrize("way", ["survey", "copy"])
+def test_what_a_number_of_a_device_forbids_is_left_out_when_it_comes(tmp_path, way):
+    out = tmp_path / "run"
+    run(vetoes, out, way)
+    trial = create_trial(str(out))
+    assert trial.tensor("perhaps").steps() == list(range(0, STEPS, 2))
+    assert trial.tensor("always").steps() == list(range(STEPS))
+    for name in ("perhaps", "always"):
+        for step in trial.tensor(name).steps():
+            check_statistics(trial.tensor(name), step, values_at(step, 0))
+            if way == "copy":
+                np.testing.assert_array_equal(trial.tensor(name).value(step), values_at(step, 0))
+
+
 def tensors(out: str, streams: str) -> None:
     from simulated_arrays import Tensor, framework
 
@@ -388,9 +428,10 @@ def test_a_device_that_fails_costs_steps_in_flight_and_not_the_training(tmp_path
     lost = sorted(set(range(STEPS)) - set(trial.steps()))
     assert set(lost) <= set(range(4))
     assert not own or 3 in lost
-    # At the first of them and at the end.
+    # At the end, and when a step ends after it was seen.
     said = "Could not wait for the device: CUDA_ERROR_LAUNCH_FAILED."
-    assert [said in line for line in errors] == ([True, True] if lost else [])
+    assert all(said in line for line in errors)
+    assert 1 <= len(errors) <= 2 if lost else not errors
     for step in trial.steps():
         check_statistics(trial.tensor("on_0"), step, values_at(step, 0))
     for step in sorted(set(range(3)) - set(lost)):
