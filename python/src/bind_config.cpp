@@ -430,6 +430,7 @@ nb::dict parse_job(nb::object document, int64_t default_save_interval) {
   out["include_collections"] = config.include_collections;
   out["include_workers"] = std::string(smd::name_of(config.include_workers));
   out["durable"] = std::string(smd::name_of(config.durable));
+  out["overflow"] = std::string(smd::name_of(config.overflow));
   out["layout"] =
       config.layout ? nb::object(nb::cast(std::string(smd::name_of(*config.layout)))) : nb::none();
   out["save_config"] = or_none(config.save_config);

@@ -115,6 +115,7 @@ smd::HookConfig config_from(const nb::dict& arguments) {
   config.include_workers =
       check(smd::parse_include_workers(nb::cast<std::string>(get("include_workers"))));
   config.durable = check(smd::parse_durability(nb::cast<std::string>(get("durable"))));
+  config.overflow = check(smd::parse_overflow(nb::cast<std::string>(get("overflow"))));
   if (const nb::object layout = get("layout"); !layout.is_none()) {
     config.layout = check(smd::parse_run_layout(nb::cast<std::string>(layout)));
   }
@@ -246,6 +247,8 @@ nb::dict bill(const Hook& hook) {
   out["saved_steps"] = bill.saved_steps;
   out["tensors"] = bill.tensors;
   out["bytes"] = bill.bytes;
+  out["left_out"] = bill.left_out;
+  out["left_out_bytes"] = bill.left_out_bytes;
   out["stride"] = bill.stride;
   return out;
 }

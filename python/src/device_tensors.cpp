@@ -338,23 +338,27 @@ void DeviceTensors::save_copied(std::span<const Offered> tensors,
 }
 
 size_t DeviceTensors::copy_on(int device, uintptr_t stream, std::span<const Offered> tensors) {
-  size_t whole = 0;
+  size_t whole = 0, bytes = 0;  // of the values that find room
   std::vector<bool> is_copied;
   std::vector<Offered> surveyed;
   for (; whole < tensors.size() && tensors[whole].view->is_contiguous(); ++whole) {
     const smd::Action action = hook_->wanted(tensors[whole].name->ticket);
     const bool is_read = is_surveyed(action, *tensors[whole].view);
     if (is_read) surveyed.push_back(tensors[whole]);
-    is_copied.push_back(action.raw || !is_read);
+    const auto size = static_cast<size_t>(tensors[whole].view->size_bytes());
+    const bool is_left_out = is_read && action.raw && !hook_->has_room(bytes + size);
+    if (is_left_out) hook_->leave_out(tensors[whole].name->ticket.name(), size);
+    is_copied.push_back((action.raw || !is_read) && !is_left_out);
+    if (is_copied.back()) bytes += size;
   }
   if (!survey_on(device, stream, surveyed, false)) return 0;
   for (size_t next = 0; next < whole;) {
     std::vector<Offered> together;
-    size_t bytes = 0, end = next;
+    size_t joined = 0, end = next;
     for (; end < whole; ++end) {
       if (!is_copied[end]) continue;
-      bytes += static_cast<size_t>(tensors[end].view->size_bytes());
-      if (!together.empty() && bytes > gpu::kCopiedTogether) break;
+      joined += static_cast<size_t>(tensors[end].view->size_bytes());
+      if (!together.empty() && joined > gpu::kCopiedTogether) break;
       together.push_back(tensors[end]);
     }
     if (!together.empty()) {

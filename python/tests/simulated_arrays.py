@@ -1,6 +1,7 @@
 """Arrays on the simulated CUDA devices of tests/simulated_cuda, as a framework would have them.
 
-For processes that find the simulated driver by the name of the real one. Each device has a stream
+For processes that find the simulated driver by the name of the real one, or a driver that makes two
+devices of a real one (tests/gpu/split_cuda.cpp): memory of devices is not touched here. Each device has a stream
 of the framework, on which everything is queued: what makes an array, what overwrites it, and that
 its memory is free.
 """
@@ -35,6 +36,8 @@ _FUNCTIONS: dict[str, list[Any]] = {
     "cuMemAlloc_v2": [ctypes.POINTER(_ADDRESS), ctypes.c_size_t],
     "cuMemFreeAsync": [_ADDRESS, _HANDLE],
     "cuMemcpyDtoDAsync_v2": [_ADDRESS, _ADDRESS, ctypes.c_size_t, _HANDLE],
+    "simulated_cuda_fill": [_ADDRESS, _HANDLE, ctypes.c_size_t, _HANDLE],
+    "simulated_cuda_read": [_HANDLE, _ADDRESS, ctypes.c_size_t],
 }
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -82,7 +85,7 @@ class Device:
             _made("cuCtxPopCurrent_v2")
 
     def allocate(self, values: np.ndarray) -> np.ndarray:
-        """An array in memory of the device, which is freed in the order of the stream."""
+        """An array like this in memory of the device, which is freed in the order of the stream."""
         address = _ADDRESS()
         with self.current():
             call("cuMemAlloc_v2", ctypes.byref(address), max(values.nbytes, 1))
@@ -94,6 +97,24 @@ class Device:
     def _free(self, address: int) -> None:
         with self.current():
             cuda.cuMemFreeAsync(address, self.stream)  # of a device that failed, nothing is freed
+
+    def upload(self, values: np.ndarray) -> np.ndarray:
+        """An array in memory of the device that has these values."""
+        values = np.ascontiguousarray(values)
+        array = self.allocate(values)
+        with self.current():
+            cuda.simulated_cuda_fill(
+                array.ctypes.data, values.ctypes.data, values.nbytes, self.stream
+            )
+        return array
+
+    def download(self, array: np.ndarray) -> np.ndarray:
+        """What the memory of the device holds when everything that was queued is done."""
+        out = np.empty(array.shape, array.dtype)
+        with self.current():
+            call("cuCtxSynchronize")
+            cuda.simulated_cuda_read(out.ctypes.data, array.ctypes.data, out.nbytes)
+        return out
 
     def copy(self, to: np.ndarray, source: np.ndarray) -> None:
         """Queues a copy between arrays of the device."""
@@ -125,8 +146,8 @@ class Array:
 
     def assign(self, values: Any) -> None:
         """Queues other values, as an operation does that writes to the memory of its input."""
-        made = self.device.allocate(self._memory)
-        made[...] = values
+        shape, dtype = self._memory.shape, self._memory.dtype
+        made = self.device.upload(np.broadcast_to(np.asarray(values, dtype), shape))
         self.device.copy(self._memory, made)
 
     def copy(self) -> Array:
@@ -146,8 +167,7 @@ class Array:
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         self.read_by_host.append(self.device.ordinal)
-        self.device.finish()
-        return self._memory.copy()
+        return self.device.download(self._memory)
 
 
 def _on_cuda(capsule: Any, ordinal: int) -> Any:
@@ -165,10 +185,8 @@ class Tensor:
 
     def __init__(self, values: Any, device: Device) -> None:
         values = np.asarray(values)
-        made = device.allocate(values)
-        made[...] = values
         self._values = device.allocate(values)
-        device.copy(self._values, made)
+        device.copy(self._values, device.upload(values))
         self._version = 0
         self.device = types.SimpleNamespace(index=device.ordinal)
         self.dtype = f"torch.{self._values.dtype}"

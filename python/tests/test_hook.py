@@ -107,6 +107,8 @@ def test_the_arguments_can_be_read_back(out_dir: Path) -> None:
         ({"durable": "always"}, SMDebugValueError),
         ({"layout": "zip"}, SMDebugValueError),
         ({"layout": 2}, SMDebugTypeError),
+        ({"overflow": "drops"}, SMDebugValueError),
+        ({"overflow": True}, SMDebugTypeError),
         ({"max_queue_bytes": 0}, SMDebugValueError),
         ({"max_queue_bytes": "many"}, ValueError),
         ({"nonsense": 1}, TypeError),

@@ -6,6 +6,7 @@ of the real one. Its streams do everything later than they are told, each at its
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from smdebug import Hook, ReductionConfig, SaveConfig, _core, create_trial
+from smdebug.exceptions import TensorUnavailableForStep
 
 ROOT = Path(__file__).resolve().parents[2]
 # Where the wheel is tested, it is the one of the checkout.
@@ -160,6 +162,49 @@ def test_arrays_may_die_right_after_they_were_saved(tmp_path):
         for step in range(STEPS):
             found = trial.tensor(f"on_{device}").value(step)
             np.testing.assert_array_equal(found, values_at(step, device))
+
+
+def large_values_at(step: int, device: int) -> np.ndarray:
+    return np.resize(values_at(step, device), (1024, 1024))
+
+
+def slow_device(out: str) -> None:
+    from simulated_arrays import Array, cuda, framework
+
+    most = 6 * large_values_at(0, 0).nbytes
+    reductions = {**STATISTICS, "save_raw_tensor": True}
+    with framework() as devices:
+        hook = hook_for(out, reductions, max_queue_bytes=most, overflow="drop")
+        cuda.simulated_cuda_set_delay(30_000, 1)  # the writer waits for the first values
+        for step in range(STEPS):
+            hook.begin_step()
+            for device, place in enumerate(devices):
+                hook.save(f"on_{device}", Array(large_values_at(step, device), place))
+        hook.close()
+        assert Array.read_by_host == []
+        print(json.dumps(hook.bill()))
+
+
+def test_elements_that_find_no_room_are_left_out_and_statistics_are_not(tmp_path):
+    out = tmp_path / "run"
+    done = run(slow_device, out)
+    bill = json.loads(done.stdout.splitlines()[-1])
+    trial = create_trial(str(out))
+    present = 0
+    for device in DEVICES:
+        tensor = trial.tensor(f"on_{device}")
+        assert tensor.steps() == list(range(STEPS))
+        for step in range(STEPS):
+            check_statistics(tensor, step, large_values_at(step, device))
+            try:
+                found = tensor.value(step)
+            except TensorUnavailableForStep:
+                continue
+            np.testing.assert_array_equal(found, large_values_at(step, device))
+            present += 1
+    assert bill["left_out"] == 2 * STEPS - present > 0
+    assert present >= 2
+    assert bill["left_out_bytes"] == bill["left_out"] * large_values_at(0, 0).nbytes
 
 
 # ---- what only the host can find

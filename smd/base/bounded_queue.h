@@ -90,6 +90,12 @@ class BoundedQueue final {
     space_.notify_all();
   }
 
+  // What is pending, or not done.
+  size_t weight() const {
+    std::lock_guard lock(mutex_);
+    return weight_;
+  }
+
   // The greatest weight ever held.
   size_t peak() const {
     std::lock_guard lock(mutex_);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kWorkerNames = {"one", "all"};
 constexpr std::array<std::string_view, 3> kDurabilityNames = {"off", "step", "close"};
+constexpr std::array<std::string_view, 2> kOverflowNames = {"block", "drop"};
 constexpr std::array<std::string_view, 2> kLayoutNames = {"original", "packed"};
 
 // The adapters of frameworks read FrameworkParameters.
@@ -32,7 +33,7 @@ constexpr std::array<std::string_view, 2> kCollectionKeys = {"CollectionName",
                                                              "CollectionParameters"};
 constexpr std::array<std::string_view, 5> kSaveKeys = {"save_interval", "save_steps", "start_step",
                                                        "end_step", "when_nan"};
-constexpr std::array<std::string_view, 19> kHookKeys = {"save_all",
+constexpr std::array<std::string_view, 20> kHookKeys = {"save_all",
                                                         "include_regex",
                                                         "exclude_regex",
                                                         "include_collections",
@@ -45,6 +46,7 @@ constexpr std::array<std::string_view, 19> kHookKeys = {"save_all",
                                                         "save_shape",
                                                         "durable",
                                                         "layout",
+                                                        "overflow",
                                                         "max_overhead",
                                                         "max_interval",
                                                         "flight_recorder",
@@ -241,6 +243,11 @@ Result<Durability> json_durability(const Json& value, std::string_view key) {
   return parse_durability(text, key);
 }
 
+Result<Overflow> json_overflow(const Json& value, std::string_view key) {
+  SMD_TRY(const std::string text, json_string(value, key));
+  return parse_overflow(text, key);
+}
+
 Result<RunLayout> json_run_layout(const Json& value, std::string_view key) {
   SMD_TRY(const std::string text, json_string(value, key));
   return parse_run_layout(text, key);
@@ -256,6 +263,7 @@ Status read_hook_parameters(const Parameters& parameters, HookConfig& config) {
       parameters.read("include_workers", config.include_workers, json_include_workers));
   SMD_RETURN_IF_ERROR(parameters.read("durable", config.durable, json_durability));
   SMD_RETURN_IF_ERROR(parameters.read("layout", config.layout, json_run_layout));
+  SMD_RETURN_IF_ERROR(parameters.read("overflow", config.overflow, json_overflow));
   SMD_RETURN_IF_ERROR(parameters.read("max_overhead", config.max_overhead, json_number));
   SMD_RETURN_IF_ERROR(parameters.read("max_interval", config.max_interval, json_int));
   SMD_RETURN_IF_ERROR(parameters.read("flight_recorder", config.flight_recorder, json_int));
@@ -405,6 +413,15 @@ Result<IncludeWorkers> parse_include_workers(std::string_view text, std::string_
 Result<Durability> parse_durability(std::string_view text, std::string_view key) {
   SMD_TRY(const size_t index, parse_choice(text, key, kDurabilityNames));
   return static_cast<Durability>(index);
+}
+
+std::string_view name_of(Overflow overflow) {
+  return kOverflowNames[static_cast<size_t>(overflow)];
+}
+
+Result<Overflow> parse_overflow(std::string_view text, std::string_view key) {
+  SMD_TRY(const size_t index, parse_choice(text, key, kOverflowNames));
+  return static_cast<Overflow>(index);
 }
 
 std::string_view name_of(RunLayout layout) { return kLayoutNames[static_cast<size_t>(layout)]; }

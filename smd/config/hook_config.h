@@ -14,6 +14,7 @@
 #include "smd/config/reduction_config.h"
 #include "smd/config/save_config.h"
 #include "smd/types/durability.h"
+#include "smd/types/overflow.h"
 #include "smd/types/run_layout.h"
 
 namespace smd {
@@ -27,12 +28,14 @@ enum class IncludeWorkers { one, all };
 
 std::string_view name_of(IncludeWorkers workers);
 std::string_view name_of(Durability durability);
+std::string_view name_of(Overflow overflow);
 std::string_view name_of(RunLayout layout);
 
 // From the names above; the error names the nearest choice. `key` names the value in messages.
 Result<IncludeWorkers> parse_include_workers(std::string_view text,
                                              std::string_view key = "include_workers");
 Result<Durability> parse_durability(std::string_view text, std::string_view key = "durable");
+Result<Overflow> parse_overflow(std::string_view text, std::string_view key = "overflow");
 Result<RunLayout> parse_run_layout(std::string_view text, std::string_view key = "layout");
 
 struct CollectionConfig {
@@ -59,6 +62,7 @@ struct HookConfig {
   std::vector<std::string> include_collections = {};  // in order of mention, no duplicates
   IncludeWorkers include_workers = IncludeWorkers::one;
   Durability durable = Durability::off;
+  Overflow overflow = Overflow::block;
   std::optional<RunLayout> layout = {};                  // nullopt: what the environment says
   std::optional<SaveConfig> save_config = {};            // nullopt: the default of the framework
   std::optional<ReductionConfig> reduction_config = {};  // nullopt: the values, no reductions

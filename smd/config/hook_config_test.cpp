@@ -96,7 +96,7 @@ TEST(HookConfig, reads_every_hook_parameter) {
   const auto parsed = parse(hook(R"(
     "save_all": "True", "dry_run": 1, "export_tensorboard": "true", "tensorboard_dir": "/tb",
     "include_regex": ["a{1,2}", "b"], "exclude_regex": "c, d", "include_collections": "weights,losses,weights",
-    "include_workers": "all", "durable": "close", "layout": "packed", "when_nan": "loss,grad", "train.when_nan": "x")"));
+    "include_workers": "all", "durable": "close", "layout": "packed", "overflow": "drop", "when_nan": "loss,grad", "train.when_nan": "x")"));
   EXPECT_THAT(parsed.warnings, IsEmpty());
   const HookConfig& config = parsed.config;
   EXPECT_TRUE(config.save_all);
@@ -109,6 +109,7 @@ TEST(HookConfig, reads_every_hook_parameter) {
   EXPECT_EQ(config.include_workers, IncludeWorkers::all);
   EXPECT_EQ(config.durable, Durability::close);
   EXPECT_EQ(config.layout, RunLayout::packed);
+  EXPECT_EQ(config.overflow, Overflow::drop);
   EXPECT_THAT(config.save_config->mode(Mode::eval)->when_nan, ElementsAre("loss", "grad"));
   EXPECT_THAT(config.save_config->mode(Mode::train)->when_nan, ElementsAre("x"));
   EXPECT_FALSE(config.reduction_config.has_value());
@@ -286,6 +287,7 @@ TEST(HookConfig, errors_name_the_json_key) {
       error_of(hook(R"("include_workers": "al")")),
       AllOf(HasSubstr("HookParameters.include_workers is 'al'"), HasSubstr("Did you mean 'all'?")));
   EXPECT_THAT(error_of(hook(R"("durable": "steps")")), HasSubstr("Did you mean 'step'?"));
+  EXPECT_THAT(error_of(hook(R"("overflow": "drops")")), HasSubstr("Did you mean 'drop'?"));
   EXPECT_THAT(error_of(hook(R"("layout": "pack")")), HasSubstr("Did you mean 'packed'?"));
   EXPECT_THAT(error_of(hook(R"("include_regex": {"a": 1})")),
               HasSubstr("HookParameters.include_regex"));

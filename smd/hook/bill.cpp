@@ -24,18 +24,28 @@ std::string time_text(double secs) {
 }  // namespace
 
 std::string Bill::to_text() const {
-  return fmt::format(
+  std::string out = fmt::format(
       "Recording took {} of {} on the training thread ({:.2f} %): {} tensors, {} in {} of {} "
       "steps.",
       time_text(cost_secs), time_text(training_secs), share() * 100, tensors, size_text(bytes),
       saved_steps, steps);
+  if (left_out == 0) return out;
+  return out + fmt::format(" The values of {} tensors, {}, found no room in the queue.", left_out,
+                           size_text(left_out_bytes));
 }
 
 std::string Bill::to_json(std::string_view worker) const {
-  const Json json = {
-      {"worker", worker},   {"cost_secs", cost_secs}, {"training_secs", training_secs},
-      {"share", share()},   {"steps", steps},         {"saved_steps", saved_steps},
-      {"tensors", tensors}, {"bytes", bytes},         {"stride", stride}};
+  const Json json = {{"worker", worker},
+                     {"cost_secs", cost_secs},
+                     {"training_secs", training_secs},
+                     {"share", share()},
+                     {"steps", steps},
+                     {"saved_steps", saved_steps},
+                     {"tensors", tensors},
+                     {"bytes", bytes},
+                     {"left_out", left_out},
+                     {"left_out_bytes", left_out_bytes},
+                     {"stride", stride}};
   return dump_json(json) + "\n";
 }
 

@@ -15,7 +15,10 @@ struct Bill {
   int64_t saved_steps = 0;
   int64_t tensors = 0;  // values and reduced tensors that were handed over
   uint64_t bytes = 0;   // of their values and reductions
-  int64_t stride = 1;   // by which intervals are longer at the moment, see Budget
+  // Tensors whose values found no room in the queue, and are missing from their steps.
+  int64_t left_out = 0;
+  uint64_t left_out_bytes = 0;
+  int64_t stride = 1;  // by which intervals are longer at the moment, see Budget
 
   // Of the training time; 0 before there is any.
   double share() const { return training_secs > 0 ? cost_secs / training_secs : 0; }

@@ -30,6 +30,16 @@ TEST(Bill, is_a_file_of_the_run) {
   EXPECT_EQ(bill_file_name("worker_0"), "overhead/worker_0.json");
 }
 
+TEST(Bill, tells_of_values_that_found_no_room) {
+  const Bill bill{.left_out = 2, .left_out_bytes = 4096};
+  EXPECT_NE(bill.to_text().find("The values of 2 tensors, 4.0 KiB, found no room in the queue."),
+            std::string::npos);
+  const auto parsed = parse_json(bill.to_json("worker_0"), "a bill");
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ((*parsed)["left_out"], 2);
+  EXPECT_EQ((*parsed)["left_out_bytes"], 4096);
+}
+
 TEST(Bill, has_no_share_before_the_training) {
   EXPECT_EQ(Bill{}.share(), 0);
   EXPECT_NE(Bill{}.to_text().find("0 bytes in 0 of 0 steps"), std::string::npos);

@@ -222,6 +222,10 @@ class Hook final {
   // waits for them. The owner of `tensor` keeps `memory`.
   Status save_late_values(Ticket& ticket, const OwnedTensor& tensor,
                           std::shared_ptr<LateMemory> memory);
+  // Whether values of this size, that are wanted, could be handed over now. False only with
+  // Overflow::drop: who asks before a copy is made says leave_out() of the tensor instead.
+  bool has_room(size_t bytes) const;
+  void leave_out(std::string_view name, size_t bytes);
   // Looks at those that have come; begin_step() does so, too.
   void look_at_late() { settle_late(false); }
   // The shape of such a tensor, if it is wanted.

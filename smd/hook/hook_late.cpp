@@ -118,10 +118,15 @@ Status Hook::save_late_values(Ticket& ticket, const OwnedTensor& tensor,
     Status fits = format::check_record_size(head, static_cast<uint64_t>(view.size()));
     if (!fits.ok()) return guard_.handle("save", std::move(fits.error()));
   }
+  const auto bytes = static_cast<size_t>(view.size_bytes());
+  if (!has_room(bytes)) {
+    leave_out(ticket.name(), bytes);
+    return {};
+  }
   tell_membership(ticket.name());
   open_step();
   ++counted_.tensors;
-  counted_.bytes += static_cast<uint64_t>(view.size_bytes());
+  counted_.bytes += bytes;
   writer_->late_tensor(ticket.name(), tensor, now, std::move(memory));
   return {};
 }

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <filesystem>
 #include <latch>
 #include <limits>
 #include <optional>
+#include <thread>
 
 #include "smd/base/json.h"
 #include "smd/hook/hook.h"
@@ -343,6 +345,70 @@ TEST_F(HookLateTest, the_flight_recorder_keeps_elements_that_come_late) {
   ASSERT_TRUE(hook->close().ok());
   EXPECT_THAT(reductions(1, "w"), ElementsAre(1, 7));
   EXPECT_THAT(reductions(2, "w"), ElementsAre(2, 7));
+}
+
+// Values of 8 MiB that are saved beside their statistics, a queue that takes two of them with its
+// last part left to statistics, and a device that holds up the writer.
+class FullQueueTest : public HookLateTest {
+ protected:
+  static constexpr size_t kElements = 2 << 20;
+  static constexpr size_t kBytes = kElements * sizeof(float);
+
+  std::unique_ptr<Hook> start(Overflow overflow) {
+    HookOptions o = options();
+    o.config.reduction_config =
+        *ReductionConfig::create({.reductions = {"max"}, .save_raw_tensor = true});
+    o.config.overflow = overflow;
+    o.writer.max_queue_bytes = 32 << 20;
+    auto hook = make(std::move(o));
+    EXPECT_TRUE(hook->begin_step().ok());
+    gate = save(*hook, "gate", 1);
+    EXPECT_TRUE(hook->end_step().ok());
+    return hook;
+  }
+  static void save_step(Hook& hook, float value) {
+    static constexpr int64_t kOne[] = {1};
+    static constexpr int64_t shape[] = {kElements};
+    const std::vector<float> values(kElements, value);
+    ASSERT_TRUE(hook.begin_step().ok());
+    ASSERT_TRUE(
+        hook.save("w", {.data = values.data(), .dtype = DType::float32, .shape = shape}).ok());
+    ASSERT_TRUE(
+        hook.save("loss", {.data = values.data(), .dtype = DType::float32, .shape = kOne}).ok());
+    ASSERT_TRUE(hook.end_step().ok());
+  }
+
+  std::shared_ptr<Parcel> gate;
+};
+
+TEST_F(FullQueueTest, values_that_find_no_room_are_left_out_and_counted) {
+  auto hook = start(Overflow::drop);
+  for (int step = 1; step < 6; ++step) save_step(*hook, static_cast<float>(step));
+  EXPECT_EQ(hook->bill().left_out, 3);
+  EXPECT_EQ(hook->bill().left_out_bytes, 3 * kBytes);
+  gate->arrive();
+  ASSERT_TRUE(hook->wait_until_written(std::chrono::seconds(30)));
+  save_step(*hook, 6);  // there is room again
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_EQ(hook->bill().left_out, 3);
+  for (Step step = 1; step < 7; ++step) {
+    const bool is_left_out = step > 2 && step < 6;
+    EXPECT_EQ(std::ranges::count(RecordedRun(storage).names(step), "w"), is_left_out ? 0 : 1);
+    EXPECT_THAT(reductions(step, "smdebug/reductions/max/w"), ElementsAre(step)) << step;
+    EXPECT_THAT(reductions(step, "loss"), ElementsAre(step)) << "of the last part";
+  }
+  EXPECT_THAT(log->lines, Contains(HasSubstr("The values of 'w' at step 3, 8388608 bytes, found no "
+                                             "room in the queue, which takes 33554432")));
+  EXPECT_THAT(log->lines, Contains(HasSubstr("The values of 3 tensors, 24.0 MiB, found no room")));
+}
+
+TEST_F(FullQueueTest, values_wait_for_room_unless_told_otherwise) {
+  auto hook = start(Overflow::block);
+  const std::jthread device([&] { gate->arrive(); });
+  for (int step = 1; step < 6; ++step) save_step(*hook, static_cast<float>(step));
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_EQ(hook->bill().left_out, 0);
+  for (Step step = 1; step < 6; ++step) EXPECT_EQ(reductions(step, "w").size(), kElements);
 }
 
 }  // namespace

@@ -203,14 +203,33 @@ Status Hook::record_values(std::string_view name, const TensorView& tensor,
       !fits.ok()) {
     return guard_.handle("save", std::move(fits.error()));
   }
+  const auto bytes = static_cast<size_t>(tensor.size_bytes());
+  if (!has_room(bytes)) {
+    leave_out(name, bytes);
+    return {};
+  }
   open_step();
-  counted_.bytes += static_cast<uint64_t>(tensor.size_bytes());
+  counted_.bytes += bytes;
   if (owned != nullptr) {
     writer_->tensor(name, *owned, now);
   } else {
     writer_->tensor(name, tensor, now, other_names);
   }
   return {};
+}
+
+bool Hook::has_room(size_t bytes) const {
+  return options_.config.overflow == Overflow::block || !writer_ || writer_->has_room(bytes);
+}
+
+void Hook::leave_out(std::string_view name, size_t bytes) {
+  ++counted_.left_out;
+  counted_.left_out_bytes += bytes;
+  if (counted_.left_out > 1) return;
+  options_.log->warning(
+      fmt::format("The values of '{}' at step {}, {} bytes, found no room in the queue, which "
+                  "takes {}; they are left out, and so are others that find none.",
+                  name, step().step, bytes, options_.writer.max_queue_bytes));
 }
 
 Status Hook::reduce_into_step(std::string_view name, const TensorView& tensor, const Action& action,

@@ -28,6 +28,9 @@ constexpr size_t kBatchBytes = kBlockBytes;
 // The same of tensors that are on their way from a device: there is nothing to be written yet, and
 // each batch takes a block for the names alone.
 constexpr size_t kLateBatchBytes = 32 * kBlockBytes;
+// Of the queue, for what is smaller than this.
+constexpr size_t kSmallBytes = 64 << 10;
+constexpr size_t kSmallShare = 8;
 
 }  // namespace
 
@@ -111,6 +114,15 @@ void Writer::flush() {
 
 void Writer::flush_if_large() {
   if (batch_.weight() >= kBatchBytes && batch_.room() < kBlockBytes / 16) flush();
+}
+
+bool Writer::has_room(size_t bytes) const {
+  const size_t limit = options_.max_queue_bytes;
+  const size_t most = bytes < kSmallBytes ? limit : limit - limit / kSmallShare;
+  // Copies take whole blocks.
+  const size_t blocks = (bytes + kBlockBytes - 1) / kBlockBytes;
+  const size_t more = bytes <= batch_.room() ? 0 : blocks * kBlockBytes;
+  return shared_->queue.weight() + batch_.weight() + more <= most;
 }
 
 void Writer::begin_step(const StepInfo& step) {

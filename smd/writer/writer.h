@@ -35,6 +35,10 @@ class Writer final {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
+  // Whether values of this size can be handed over without waiting. Small ones may have all of the
+  // queue, large ones leave the last part of it to statistics.
+  bool has_room(size_t bytes) const;
+
   void begin_step(const StepInfo& step);
   // Copies the elements before it returns.
   void tensor(std::string_view name, const TensorView& view, double wall_secs,

@@ -394,4 +394,12 @@ void simulated_cuda_set_capturing(void* handle, int capturing) {
   });
 }
 
+void simulated_cuda_fill(unsigned long long to, const void* from, size_t bytes, void*) {
+  std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+}
+
+void simulated_cuda_read(void* to, unsigned long long from, size_t bytes) {
+  std::memcpy(to, reinterpret_cast<const void*>(from), bytes);
+}
+
 void simulated_cuda_set_stream_ids(int known) { has_stream_ids = known != 0; }

@@ -32,6 +32,11 @@ SIMULATED_CUDA_EXPORT void simulated_cuda_forget_violations();
 // Makes memory of the host memory of a device, until it is freed with cuMemFreeAsync().
 SIMULATED_CUDA_EXPORT void simulated_cuda_register(void* memory, size_t bytes, int device);
 
+// Memory of a device that nobody else uses yet, and memory that nothing is queued for any more.
+SIMULATED_CUDA_EXPORT void simulated_cuda_fill(unsigned long long to, const void* from,
+                                               size_t bytes, void* stream);
+SIMULATED_CUDA_EXPORT void simulated_cuda_read(void* to, unsigned long long from, size_t bytes);
+
 // Lets a device fail (CUDA_ERROR_LAUNCH_FAILED) instead of doing a kernel or copy, after `count`
 // more of them. From then on it does nothing, and calls in its context give this error.
 SIMULATED_CUDA_EXPORT void simulated_cuda_fail(int device, unsigned long count);

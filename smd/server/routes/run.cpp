@@ -52,12 +52,18 @@ Json bills(storage::Storage& storage) {
   constexpr std::string_view kFolder = "overhead";
   constexpr std::string_view kKeys[] = {"cost_secs",   "training_secs", "share", "steps",
                                         "saved_steps", "tensors",       "bytes", "stride"};
+  // Runs of earlier versions do not have them.
+  constexpr std::string_view kLaterKeys[] = {"left_out", "left_out_bytes"};
   Json out = Json::array();
   for (const Json& one : documents(storage, kFolder)) {
     const Json& content = one["content"];
     if (!content.is_object() || !content.contains("worker") || !content["worker"].is_string())
       continue;
     Json bill = {{"worker", content["worker"]}};
+    for (const std::string_view key : kLaterKeys) {
+      const auto found = content.find(key);
+      if (found != content.end() && found->is_number()) bill[std::string(key)] = *found;
+    }
     bool is_whole = true;
     for (const std::string_view key : kKeys) {
       const auto found = content.find(key);
