@@ -152,12 +152,6 @@ def _has_own_order(device: Any, config: Any) -> bool:
     return any(getattr(part, "experimental_device_ordinal", None) is not None for part in parts)
 
 
-def is_on_device(array: Any) -> bool:
-    """Whether this is an array of JAX or TensorFlow that one CUDA device holds."""
-    lenders: tuple[Lender, ...] = (JaxArrays(), TensorFlowTensors())
-    return any(lender.device_of(array) is not None for lender in lenders)
-
-
 class DeviceArrays:
     """What a hook has asked devices for. One thread at a time."""
 

@@ -16,7 +16,7 @@ import smdebug
 import tensorflow as tf
 from keras_models import WEIGHTS, fit, k1, make_hook, trial_of
 from smdebug import SaveConfig, _core, create_trial, device_arrays
-from smdebug.device_arrays import DeviceArrays, TensorFlowTensors, is_on_device
+from smdebug.device_arrays import DeviceArrays, TensorFlowTensors
 from smdebug.exceptions import SMDebugTypeError
 
 EVERY_STEP = SaveConfig(save_interval=1)
@@ -62,6 +62,10 @@ def saved(path: Path, **named: Any) -> dict[str, np.ndarray]:
     return {name: trial.tensor(name).value(0) for name in trial.tensor_names()}
 
 
+def is_on_gpu(array: Any) -> bool:
+    return TensorFlowTensors().device_of(array) is not None
+
+
 class Producer:
     """Gives NumPy a capsule."""
 
@@ -85,8 +89,8 @@ def memory_of(capsule: Any) -> np.ndarray:
 
 def test_tensors_of_the_host_are_not_exported(tmp_path: Path, exports: list[Any]) -> None:
     tensor, variable = tf.constant([1.0, 2.0]), tf.Variable([3.0, 4.0])
-    assert not is_on_device(tensor)
-    assert not is_on_device(variable)
+    assert not is_on_gpu(tensor)
+    assert not is_on_gpu(variable)
     found = saved(tmp_path / "run", x=tensor, v=variable)
     assert found["x"].tolist() == [1.0, 2.0]
     assert found["v"].tolist() == [3.0, 4.0]
@@ -104,7 +108,7 @@ def test_what_the_core_refuses_is_saved_by_the_host(tmp_path: Path, exports: lis
     named: dict[str, Any] = {name: tf.cast([0, 1, 1], name) for name in PLAIN}
     named |= {"variable": tf.Variable([1.5, 2.5]), "bool": tf.constant([True, False])}
     named |= {"complex": tf.constant([1 + 2j]), "brain": tf.constant([1.5], tf.bfloat16)}
-    assert all(is_on_device(tensor) for tensor in named.values())
+    assert all(is_on_gpu(tensor) for tensor in named.values())
     found = saved(tmp_path / "run", **named)
     for name in PLAIN:
         assert (found[name].tolist(), found[name].dtype) == ([0, 1, 1], np.dtype(name))
@@ -193,10 +197,10 @@ def test_variables_of_replicas_are_left_alone() -> None:
     with strategy.scope():
         mirrored = tf.Variable([1.0])
     assert len(mirrored.values) == 2
-    assert not is_on_device(mirrored)
-    assert is_on_device(mirrored.values[0])
+    assert not is_on_gpu(mirrored)
+    assert is_on_gpu(mirrored.values[0])
     per_replica = strategy.run(lambda: mirrored + 1)
-    assert not is_on_device(per_replica)
+    assert not is_on_gpu(per_replica)
 
 
 @pytest.mark.usefixtures("host_as_gpu")

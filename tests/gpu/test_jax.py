@@ -8,33 +8,12 @@ import pytest
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
-from smdebug import Hook, ReductionConfig, SaveConfig, create_trial  # noqa: E402
-from smdebug.device_arrays import DeviceArrays, is_on_device  # noqa: E402
+from saved_arrays import STATISTICS, check_statistics, hook_for  # noqa: E402
+from smdebug import create_trial  # noqa: E402
 
 pytestmark = pytest.mark.skipif(jax.default_backend() != "gpu", reason="JAX has no GPU here")
 
-NAMES = ["min", "max", "mean", "std", "sum"]
-STATISTICS = ReductionConfig(reductions=NAMES, abs_reductions=["mean"], norms=["l1", "l2"])
 DTYPES = ["float32", "float16", "bfloat16", "int32", "uint8", "bool"]
-
-
-@pytest.fixture
-def by_devices(monkeypatch):
-    """Names of arrays that were read on a device."""
-    taken = []
-    save = DeviceArrays.save
-
-    def noted(self, pairs, *args):
-        left = save(self, pairs, *args)
-        taken.extend(name for name, _ in pairs if name not in {name for name, _ in left})
-        return left
-
-    monkeypatch.setattr(DeviceArrays, "save", noted)
-    return taken
-
-
-def hook_for(path, **options) -> Hook:
-    return Hook(str(path), include_regex=[".*"], save_config=SaveConfig(save_interval=1), **options)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -46,13 +25,7 @@ def test_statistics_are_those_of_the_host(tmp_path, by_devices, dtype, size):
         hook.begin_step()
         hook.save("x", array)
     assert by_devices == ["x"]
-    exact = np.asarray(array).astype(np.float64)
-    tensor = create_trial(str(tmp_path / "run")).tensor("x")
-    expected = {"min": exact.min(), "max": exact.max(), "mean": exact.mean(), "std": exact.std()}
-    for name, value in expected.items():
-        found = float(tensor.reduction_value(0, name))
-        assert found == pytest.approx(value, rel=1e-6, abs=1e-6), name
-    assert float(tensor.reduction_value(0, "l2")) == pytest.approx(np.linalg.norm(exact), rel=1e-6)
+    check_statistics(create_trial(str(tmp_path / "run")).tensor("x"), 0, np.asarray(array))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -102,7 +75,6 @@ def test_nobody_waits_for_the_device(tmp_path, by_devices):
 
 def test_arrays_of_the_host_take_the_usual_way(tmp_path, by_devices):
     host = jax.device_put(np.arange(5.0), jax.devices("cpu")[0])
-    assert not is_on_device(host)
     with hook_for(tmp_path / "run") as hook:
         hook.begin_step()
         hook.save("x", host)
