@@ -424,16 +424,22 @@ class BaseHook:
         """Writes the steps that the flight recorder holds, once the current one is over."""
         self._core.dump_flight_recorder(reason)
 
-    def _last_words(self, reason: str) -> None:
-        """The process dies: ends the step and waits until the flight recorder is in files."""
+    def _last_words(self, reason: str, may_go_on: bool = False) -> None:
+        """The process dies: ends the step and waits until the flight recorder is in files.
+
+        If the program may go on its step is left to it, and is written when it ends.
+        """
         if self._core.is_closed or not self._core.has_flight_recorder or os.getpid() != self._pid:
             return
         # A thread that is gone may have taken the lock with it.
         if self._lock is not None and not self._lock.acquire(timeout=LAST_WORDS_MS / 1000):
             return
         try:
-            self.dump_flight_recorder(reason)
-            self.end_step()
+            if may_go_on:
+                self._core.dump_ended_steps(reason)
+            else:
+                self.dump_flight_recorder(reason)
+                self.end_step()
             self._core.wait_until_written(LAST_WORDS_MS)
         except Exception as error:
             get_logger().error(f"The flight recorder could not be written. {error}")

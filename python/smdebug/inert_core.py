@@ -51,5 +51,5 @@ class InertCore:
 
     is_collection_observed = is_saved_within = may_save = wants
     begin_step = begin_steps = begin_step_at = cancel_step = end_step = close = _nothing
-    enter_cost = leave_cost = dump_flight_recorder = _nothing
+    enter_cost = leave_cost = dump_flight_recorder = dump_ended_steps = _nothing
     save = save_undue = save_tensor = save_scalar = set_collections = write_collections = _nothing

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 class Speaker(Protocol):
     """Who has something to write. Never fails."""
 
-    def _last_words(self, reason: str) -> None: ...
+    def _last_words(self, reason: str, may_go_on: bool = False) -> None: ...
 
 
 _speakers: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -79,10 +79,10 @@ def _uninstall() -> None:
         signal.signal(signal.SIGTERM, _sigterm_before)
 
 
-def _speak(reason: str) -> None:
+def _speak(reason: str, may_go_on: bool = False) -> None:
     if os.getpid() == _pid:
         for speaker in list(_speakers):
-            speaker._last_words(reason)
+            speaker._last_words(reason, may_go_on)
 
 
 def _on_exception(
@@ -93,9 +93,11 @@ def _on_exception(
 
 
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
-    _speak("SIGTERM")
     if callable(_sigterm_before):
+        # Many handlers only note that the training is to end after this step.
+        _speak("SIGTERM", may_go_on=True)
         _sigterm_before(number, frame)
         return
+    _speak("SIGTERM")
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

@@ -304,6 +304,10 @@ void bind_hook(nb::module_& m) {
           "dump_flight_recorder",
           [](Hook& h, const std::string& reason) { check(h.dump_flight_recorder(reason)); },
           nb::arg("reason"))
+      .def(
+          "dump_ended_steps",
+          [](Hook& h, const std::string& reason) { check(h.dump_ended_steps(reason)); },
+          nb::arg("reason"))
       .def_prop_ro("has_flight_recorder",
                    [](const Hook& h) { return h.flight_recorder() != nullptr; })
       .def_prop_ro(

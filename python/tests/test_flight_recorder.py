@@ -160,6 +160,48 @@ def test_the_programs_own_handler_of_sigterm_is_called_afterwards(out_dir: Path)
     assert create_trial(str(out_dir)).steps() == [0, 4, 5, 6, 7]
 
 
+@LAYOUTS
+@pytest.mark.parametrize("interval", [1, 1000])
+def test_a_step_goes_on_after_a_handler_of_sigterm_that_returns(
+    out_dir: Path, layout: str, interval: int
+) -> None:
+    told: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    try:
+        with Hook(
+            str(out_dir),
+            layout=layout,
+            save_all=True,
+            save_config=SaveConfig(save_interval=interval),
+            reduction_config=ReductionConfig(["max"]),
+            flight_recorder=4,
+        ) as hook:
+            for i in range(3):
+                with hook.step():
+                    if i == 2:
+                        os.kill(os.getpid(), signal.SIGTERM)
+                    for name in ("v", "w"):
+                        hook.save(name, np.full(3, i, np.float32))
+                    if interval == 1:
+                        hook.save_scalar("loss", i)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert told == [signal.SIGTERM]
+    trial = create_trial(str(out_dir))
+    assert trial.steps() == [0, 1, 2]
+    for step in trial.steps():
+        assert [trial.tensor(name).reduction_value(step, "max") for name in "vw"] == [step] * 2
+    if interval == 1:
+        assert trial.tensor("scalar/loss").values() == {0: 0, 1: 1, 2: 2}
+
+
+def test_a_handler_of_sigterm_that_ends_at_once_has_the_steps_before(out_dir: Path) -> None:
+    before = "import os, signal\nsignal.signal(signal.SIGTERM, lambda *a: os._exit(7))\n"
+    done = run_job(out_dir, "original", "os.kill(os.getpid(), signal.SIGTERM)", before)
+    assert done.returncode == 7
+    assert create_trial(str(out_dir)).steps() == [0, 4, 5, 6]
+
+
 def test_a_forked_child_writes_nothing(out_dir: Path) -> None:
     end = """
 child = os.fork()

@@ -83,6 +83,10 @@ void FlightRecorder::mark_saved() {
   if (!steps_.empty()) steps_.back().saved = true;
 }
 
+void FlightRecorder::mark_saved_before(Step step) {
+  for (Kept& kept : steps_) kept.saved = kept.saved || kept.step.step < step;
+}
+
 void FlightRecorder::drop_raw(Kept& kept) {
   for (const Raw& raw : kept.raw) bytes_ -= raw.elements.size();
   kept.raw.clear();

@@ -48,6 +48,8 @@ class FlightRecorder final {
   void add_late_raw(Step step, std::string_view name, const TensorView& tensor, double wall_secs);
   // The run has the tensors of the current step: it need not be written again.
   void mark_saved();
+  // The same of the steps before that one.
+  void mark_saved_before(Step step);
 
   // Steps that are kept and not saved, oldest first.
   std::vector<StepInfo> unsaved() const;

@@ -42,6 +42,15 @@ TEST(FlightRecorder, keeps_the_last_steps_that_are_not_saved) {
   EXPECT_THAT(unsaved(recorder), ElementsAre(10));
 }
 
+TEST(FlightRecorder, steps_that_were_written_are_not_written_again) {
+  FlightRecorder recorder({.steps = 3});
+  for (Step at = 0; at < 3; ++at) step(recorder, at);
+  recorder.mark_saved_before(2);
+  EXPECT_THAT(unsaved(recorder), ElementsAre(2));
+  step(recorder, 3);
+  EXPECT_THAT(unsaved(recorder), ElementsAre(2, 3));
+}
+
 TEST(FlightRecorder, tells_the_past_of_a_tensor) {
   FlightRecorder recorder({.steps = 2});
   for (Step at = 0; at < 3; ++at) step(recorder, at, static_cast<double>(at) / 2);

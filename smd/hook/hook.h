@@ -259,6 +259,9 @@ class Hook final {
   // as steps of the run where that is possible, else as a run in the folder `flight`. `reason` goes
   // to the log and to findings/. invalid_argument: there is no recorder.
   Status dump_flight_recorder(std::string_view reason);
+  // The same for a program that may end before the current step is over, or go on with it: steps
+  // that are over are written now, and the current one follows when it is.
+  Status dump_ended_steps(std::string_view reason);
   const FlightRecorder* flight_recorder() const { return recorder_ ? &*recorder_ : nullptr; }
   // Waits until everything that was handed over is in files; false: not within `most`.
   bool wait_until_written(std::chrono::milliseconds most);
@@ -366,7 +369,8 @@ class Hook final {
   ReductionSet recorded_reductions(const Action& seen) const;
   void store_reductions(const ReductionSet& wanted);
   // Of the flight recorder; the current step is over, but not handed over yet.
-  void write_flight_recorder();
+  enum class Dumped { all_steps, ended_steps };
+  void write_flight_recorder(Dumped which = Dumped::all_steps);
   FlightRun& flight_run();
   bool is_only_worker() const;
   void find_stretched_collections();

@@ -224,6 +224,12 @@ Status Hook::dump_flight_recorder(std::string_view reason) {
   return {};
 }
 
+Status Hook::dump_ended_steps(std::string_view reason) {
+  SMD_RETURN_IF_ERROR(dump_flight_recorder(reason));
+  if (is_recording() && !dump_reason_.empty()) write_flight_recorder(Dumped::ended_steps);
+  return {};
+}
+
 FlightRun& Hook::flight_run() {
   if (!flight_run_) {
     const std::string worker = worker_to_file_name(worker_.name);
@@ -238,14 +244,17 @@ FlightRun& Hook::flight_run() {
   return *flight_run_;
 }
 
-void Hook::write_flight_recorder() {
-  const std::string reason = std::exchange(dump_reason_, {});
+void Hook::write_flight_recorder(Dumped which) {
+  const bool with_current = which == Dumped::all_steps;
+  const std::string reason = dump_reason_;
+  if (with_current) dump_reason_.clear();
   if (!recorder_ || !writer_) return;
   settle_late(true);
   FlightDump dump{.reason = reason, .worker = worker_.name};
   std::vector<StepInfo> late;
   for (const StepInfo& kept : recorder_->unsaved()) {
     const bool is_current = kept.step == step().step && !step_ended_;
+    if (is_current && !with_current) continue;
     const bool in_order = !last_saved_step_ || kept.step > *last_saved_step_;
     // The steps of the run come in order, and each from all workers.
     if (!is_only_worker() || step_open_ || !in_order) {
@@ -274,11 +283,16 @@ void Hook::write_flight_recorder() {
     for (const StepInfo& kept : late) dump.in_folder.push_back(kept.step);
     dump.folder = run.folder();
   }
+  if (!with_current && dump.in_run.empty() && dump.in_folder.empty()) return;
   options_.log->warning(to_text(dump));
   std::string file = worker_to_file_name(worker_.name);
   if (++dumps_ > 1) file += fmt::format("_{}", dumps_);
   writer_->put(flight_file_name(file), to_json(dump));
-  recorder_->clear();
+  if (with_current) {
+    recorder_->clear();
+  } else {
+    recorder_->mark_saved_before(step().step);
+  }
 }
 
 bool Hook::wait_until_written(std::chrono::milliseconds most) {

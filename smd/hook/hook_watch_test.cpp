@@ -15,6 +15,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -289,6 +290,38 @@ TEST_F(HookWatchTest, a_dump_waits_for_the_end_of_the_step_and_is_made_once) {
   EXPECT_THAT(steps(), ElementsAre(0, 2, 3, 4, 5, 6));
   EXPECT_THAT(run().names(4), Contains("scalar/s")) << "the step is published whole";
   EXPECT_EQ(finding("flight_recorder_worker_0_2")["reason"], "again");
+}
+
+TEST_F(HookWatchTest, ended_steps_are_dumped_at_once_and_the_current_one_goes_on) {
+  HookOptions o = options(100);
+  o.config.flight_recorder = 3;
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 5; ++i) step(*hook);
+  ASSERT_TRUE(hook->dump_ended_steps("SIGTERM").ok());
+  ASSERT_TRUE(hook->wait_until_written(std::chrono::seconds(10)));
+  EXPECT_THAT(steps(), ElementsAre(0, 2, 3));
+  EXPECT_EQ(finding("flight_recorder_worker_0")["steps_in_run"], Json({2, 3}));
+  ASSERT_TRUE(hook->save_scalar("s", 1).ok());
+  step(*hook);
+  step(*hook);
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(steps(), ElementsAre(0, 2, 3, 4)) << "what came after the dump is not part of it";
+  EXPECT_THAT(run().names(4), IsSupersetOf({"scalar/s", "smdebug/reductions/max/w"}));
+  EXPECT_EQ(finding("flight_recorder_worker_0_2")["steps_in_run"], Json({4}));
+}
+
+TEST_F(HookWatchTest, a_saved_step_goes_on_after_a_dump_of_the_ended_ones) {
+  HookOptions o = options(4);
+  o.config.flight_recorder = 3;
+  auto hook = make(std::move(o));
+  for (int i = 0; i < 5; ++i) step(*hook);
+  ASSERT_TRUE(hook->dump_ended_steps("SIGTERM").ok());
+  ASSERT_TRUE(hook->wait_until_written(std::chrono::seconds(10)));
+  EXPECT_THAT(steps("flight"), ElementsAre(2, 3)) << "they come before the step that is open";
+  ASSERT_TRUE(hook->save_scalar("s", 1).ok());
+  ASSERT_TRUE(hook->close().ok());
+  EXPECT_THAT(steps(), ElementsAre(0, 4));
+  EXPECT_THAT(run().names(4), Contains("scalar/s"));
 }
 
 TEST_F(HookWatchTest, values_are_kept_when_they_are_wanted) {
