@@ -16,6 +16,7 @@ from pathlib import Path
 import scene
 import smdebug
 from heartbeat import Heartbeat
+from smdebug.exceptions import SMDebugError
 
 POLL_SECS = 0.2
 # A step that a killed recorder had not reported may be replaced by its successor while it is read.
@@ -36,7 +37,7 @@ def check(path: str, trial: smdebug.Trial, number: int, step: int) -> None:
             if is_right(trial, number, step):
                 return
             problem = "holds values that nobody saved together"
-        except smdebug.SMDebugError as error:
+        except SMDebugError as error:
             problem = f"cannot be read: {error}"
         time.sleep(POLL_SECS * 2**attempt)
         trial = smdebug.create_trial(path)
