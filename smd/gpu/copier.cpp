@@ -7,8 +7,6 @@ namespace smd::gpu {
 namespace {
 
 constexpr unsigned kPortable = 1;
-constexpr unsigned kBlockingUntimed = 3;
-constexpr unsigned kNonBlocking = 1;
 constexpr size_t kAlignment = 512;
 
 size_t aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
@@ -86,6 +84,7 @@ void Copier::give_back(const HostBlock& block) {
 Status Copier::start_ring() {
   if (std::exchange(ring_started_, true)) return {};
   SMD_RETURN_IF_ERROR(driver_.check(driver_.create_stream(&side_, kNonBlocking), "make a stream"));
+  if (options_.ring_bytes == 0) return {};
   // A full device has no room for a ring.
   if (driver_.allocate(&ring_, options_.ring_bytes) != 0) ring_ = 0;
   return {};

@@ -18,6 +18,9 @@ using Stream = void*;
 using Event = void*;
 using Address = unsigned long long;
 
+inline constexpr unsigned kNonBlocking = 1;      // a stream that does not wait for the default one
+inline constexpr unsigned kBlockingUntimed = 3;  // an event: who waits for it sleeps
+
 struct Driver {
   DriverResult (*device_get)(int* device, int ordinal);
   DriverResult (*device_attribute)(int* value, int attribute, int device);

@@ -68,6 +68,7 @@ void sleep_a_while(void* microseconds) {
 using Address = unsigned long long;
 
 FORWARD(cuInit, (unsigned flags), flags)
+FORWARD(cuGetExportTable, (const void** table, const void* id), table, id)  // NVRTC asks for it
 FORWARD(cuGetErrorName, (int code, const char** name), code, name)
 FORWARD(cuCtxPushCurrent_v2, (void* context), context)
 FORWARD(cuCtxPopCurrent_v2, (void** context), context)

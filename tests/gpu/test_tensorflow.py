@@ -21,8 +21,12 @@ STEPS = 20
 
 def on_device(values: np.ndarray, dtype: str) -> tf.Tensor:
     """TensorFlow keeps some integers on the host, unless an operation of the device gives them."""
+    given = values.astype(tf.as_dtype(dtype).as_numpy_dtype)
     with tf.device("/GPU:0"):
-        out = tf.identity(tf.constant(values.astype(tf.as_dtype(dtype).as_numpy_dtype)))
+        if dtype == "int32":  # stays there even then, unless it is made of numbers of the device
+            out = tf.cast(tf.identity(tf.constant(given.astype("float64"))), dtype)
+        else:
+            out = tf.identity(tf.constant(given))
     assert "GPU:0" in out.backing_device
     return out
 

@@ -50,14 +50,8 @@ def test_what_is_simulated_elsewhere_holds_on_two_contexts(tmp_path, driver, del
         "LD_LIBRARY_PATH": os.pathsep.join(folders),
     }
     # A real device cannot be told to fail, or to be slow for a while.
-    words = [
-        "-q",
-        "--noconftest",
-        "-p",
-        "no:cacheprovider",
-        "-k",
-        "not fails and not cannot and not room",
-    ]
+    words = ["--noconftest", "-p", "no:cacheprovider"]
+    words += ["-k", "not fails and not cannot and not room"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", str(TESTS), *words],
         env={**os.environ, **own},

@@ -225,6 +225,7 @@ int cuLaunchHostFunc(void* handle, void (*function)(void*), void* argument) {
 
 SIMULATED_CUDA_EXPORT int cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return on_current_outside_of_capture("cuMemHostAlloc", [&](Device&) {
+    if (bytes == 0) return violation(kInvalidValue, "cuMemHostAlloc of no bytes");
     *memory = Memory::all().allocate(bytes, Memory::kHost);
     return *memory != nullptr ? kSuccess : kOutOfMemory;
   });
@@ -243,6 +244,7 @@ SIMULATED_CUDA_EXPORT int cuMemHostGetDevicePointer_v2(unsigned long long* addre
 
 int cuMemAlloc_v2(unsigned long long* memory, size_t bytes) {
   return on_current_outside_of_capture("cuMemAlloc", [&](Device& device) {
+    if (bytes == 0) return violation(kInvalidValue, "cuMemAlloc of no bytes");
     void* const allocated = Memory::all().allocate(bytes, device.ordinal());
     *memory = reinterpret_cast<uint64_t>(allocated);
     return allocated != nullptr ? kSuccess : kOutOfMemory;

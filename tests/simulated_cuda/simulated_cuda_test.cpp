@@ -228,6 +228,15 @@ TEST_F(SimulatedCuda, copies_stay_within_the_memory_of_their_device) {
   EXPECT_EQ(to[kBytes - 1], 3);
 }
 
+TEST_F(SimulatedCuda, nobody_is_given_memory_of_no_bytes) {
+  Address memory = 0;
+  EXPECT_EQ(cuMemAlloc_v2(&memory, 0), kInvalidValue);
+  EXPECT_EQ(violation(), "cuMemAlloc of no bytes: CUDA_ERROR_INVALID_VALUE");
+  void* locked = nullptr;
+  EXPECT_EQ(cuMemHostAlloc(&locked, 0, 3), kInvalidValue);
+  EXPECT_EQ(violation(), "cuMemHostAlloc of no bytes: CUDA_ERROR_INVALID_VALUE");
+}
+
 TEST_F(SimulatedCuda, who_reads_freed_memory_too_late_is_noticed) {
   void* const stream = new_stream();
   const Address from = allocate();
