@@ -12,8 +12,8 @@
 namespace smd {
 namespace {
 
-constexpr std::array<std::string_view, 4> kKeys = {"save_raw_tensor", "reductions", "save_shape",
-                                                   "extra_reductions"};
+constexpr std::array<std::string_view, 4> kReductionConfigKeys = {"save_raw_tensor", "reductions",
+                                                                  "save_shape", "extra_reductions"};
 
 // The kinds that every reader of a collections file knows.
 constexpr std::array<std::string_view, 9> kUniversal = {"min", "max",  "mean", "std", "variance",
@@ -99,7 +99,7 @@ Json ReductionConfig::to_json() const {
 
 Result<ReductionConfig> ReductionConfig::from_json(const Json& json, std::string_view key,
                                                    UnknownKeys unknown) {
-  SMD_RETURN_IF_ERROR(check_keys(json, key, kKeys, unknown));
+  SMD_RETURN_IF_ERROR(check_keys(json, key, kReductionConfigKeys, unknown));
   ReductionConfig config;
   for (std::string_view list : {"reductions", "extra_reductions"}) {
     const Json* value = json_member(json, list);

@@ -12,8 +12,8 @@
 namespace smd {
 namespace {
 
-constexpr std::array<std::string_view, 5> kKeys = {"save_interval", "save_steps", "start_step",
-                                                   "end_step", "when_nan"};
+constexpr std::array<std::string_view, 5> kSaveConfigKeys = {"save_interval", "save_steps",
+                                                             "start_step", "end_step", "when_nan"};
 
 Status check_step(std::string_view name, Step step) {
   if (step >= 0) return {};
@@ -92,7 +92,7 @@ Json SaveConfigMode::to_json() const {
 
 Result<SaveConfigMode> SaveConfigMode::from_json(const Json& json, std::string_view key,
                                                  UnknownKeys unknown) {
-  SMD_RETURN_IF_ERROR(check_keys(json, key, kKeys, unknown));
+  SMD_RETURN_IF_ERROR(check_keys(json, key, kSaveConfigKeys, unknown));
   auto path = [key](std::string_view name) { return fmt::format("{}.{}", key, name); };
   SaveConfigMode mode;
   if (const Json* value = json_member(json, "save_interval")) {
@@ -250,10 +250,11 @@ Result<SaveConfig> SaveConfig::from_json(const Json& json, std::string_view key,
       if (value.is_null()) continue;
       SMD_TRY(modes[index_of(*mode)],
               SaveConfigMode::from_json(value, fmt::format("{}.{}", key, name), unknown));
-    } else if (std::find(kKeys.begin(), kKeys.end(), name) != kKeys.end()) {
+    } else if (std::find(kSaveConfigKeys.begin(), kSaveConfigKeys.end(), name) !=
+               kSaveConfigKeys.end()) {
       has_parameters = true;
     } else if (unknown == UnknownKeys::refuse) {
-      std::vector<std::string_view> known(kKeys.begin(), kKeys.end());
+      std::vector<std::string_view> known(kSaveConfigKeys.begin(), kSaveConfigKeys.end());
       for (Mode m : kModes) known.push_back(name_of(m));
       return Error{ErrorCode::invalid_argument, unknown_key_message(name, key, known)};
     }

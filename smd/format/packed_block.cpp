@@ -3,6 +3,7 @@
 #include <protozero/pbf_message.hpp>
 
 #include "smd/format/internal/event_fields.h"
+#include "smd/format/internal/text_of.h"
 #include "smd/format/tensor_record.h"
 
 namespace smd::format {
@@ -11,6 +12,7 @@ namespace {
 using internal::EventField;
 using internal::SummaryField;
 using internal::TensorField;
+using internal::text_of;
 using internal::ValueField;
 using protozero::pbf_wire_type;
 
@@ -34,8 +36,6 @@ Framed frame(const BlockHead& block) {
                                          static_cast<uint64_t>(framed.shape[0]), block.offset);
   return framed;
 }
-
-std::string_view text_of(protozero::data_view view) { return {view.data(), view.size()}; }
 
 std::optional<std::string_view> read_entries(ByteSpan payload) {
   constexpr auto kText = pbf_wire_type::length_delimited;

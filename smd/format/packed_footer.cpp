@@ -23,7 +23,7 @@ constexpr size_t kVersionAt = 20;
 constexpr size_t kFlagsAt = 22;
 constexpr size_t kMagicAt = 24;
 
-Error corrupt(std::string_view what) {
+Error bad_footer(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("The footer of the segment is not valid: {}.", what)};
 }
 
@@ -74,27 +74,27 @@ Result<FooterPlace> parse_footer_tail(ByteSpan tail, uint64_t file_bytes) {
                           .crc32c = load_le<uint32_t>(tail.data() + kCrcAt),
                           .log_bytes = load_le<uint32_t>(tail.data() + kLogBytesAt)};
   if (place.offset > file_bytes || place.length > file_bytes - place.offset) {
-    return corrupt(fmt::format("it names {} bytes at {} of a file of {}", place.length,
-                               place.offset, file_bytes));
+    return bad_footer(fmt::format("it names {} bytes at {} of a file of {}", place.length,
+                                  place.offset, file_bytes));
   }
   return place;
 }
 
 Result<std::string> unpack_footer(const FooterPlace& place, ByteSpan compressed) {
   if (compressed.size() != place.length || crc32c(compressed) != place.crc32c) {
-    return corrupt(fmt::format("the checksum is {:#010x}, expected {:#010x}", crc32c(compressed),
-                               place.crc32c));
+    return bad_footer(fmt::format("the checksum is {:#010x}, expected {:#010x}", crc32c(compressed),
+                                  place.crc32c));
   }
   if (place.log_bytes > kMostLogBytes) {
-    return corrupt(fmt::format("a log of {} bytes is too large", place.log_bytes));
+    return bad_footer(fmt::format("a log of {} bytes is too large", place.log_bytes));
   }
   // The stated size is trusted only as far as the compressed bytes agree.
   const unsigned long long stated = ZSTD_getFrameContentSize(compressed.data(), compressed.size());
-  if (stated != place.log_bytes) return corrupt("the sizes of the log differ");
+  if (stated != place.log_bytes) return bad_footer("the sizes of the log differ");
   std::string log(place.log_bytes, '\0');
   const size_t size = ZSTD_decompress(log.data(), log.size(), compressed.data(), compressed.size());
-  if (ZSTD_isError(size) != 0) return corrupt(ZSTD_getErrorName(size));
-  if (size != log.size()) return corrupt("the log is shorter than stated");
+  if (ZSTD_isError(size) != 0) return bad_footer(ZSTD_getErrorName(size));
+  if (size != log.size()) return bad_footer("the log is shorter than stated");
   return log;
 }
 

@@ -7,11 +7,13 @@
 #include <protozero/pbf_message.hpp>
 
 #include "smd/base/protobuf_field.h"
+#include "smd/format/internal/text_of.h"
 #include "smd/format/tfrecord.h"
 
 namespace smd::format {
 namespace {
 
+using internal::text_of;
 using protozero::pbf_builder;
 using protozero::pbf_message;
 
@@ -62,14 +64,13 @@ enum class RawField : protozero::pbf_tag_type {
   first = 7,
   count = 8
 };
-enum class ShapeField : protozero::pbf_tag_type { tensor = 1, original_name = 2, dims = 3 };
+enum class PackedShapeField : protozero::pbf_tag_type { tensor = 1, original_name = 2, dims = 3 };
 
-Error corrupt(std::string_view what) {
+Error bad_entry(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("The entry of the log is not valid: {}.", what)};
 }
 
 protozero::data_view view_of(std::string_view text) { return {text.data(), text.size()}; }
-std::string_view text_of(protozero::data_view view) { return {view.data(), view.size()}; }
 
 // --- writing
 
@@ -144,10 +145,10 @@ struct EntryWriter {
       one.add_uint64(RawField::count, raw.count);
     }
     for (const PackedShape& shape : step.shapes) {
-      pbf_builder<ShapeField> one(out, StepField::shape);
-      one.add_uint32(ShapeField::tensor, shape.tensor);
-      one.add_uint32(ShapeField::original_name, shape.original_name);
-      one.add_packed_int64(ShapeField::dims, shape.shape.begin(), shape.shape.end());
+      pbf_builder<PackedShapeField> one(out, StepField::shape);
+      one.add_uint32(PackedShapeField::tensor, shape.tensor);
+      one.add_uint32(PackedShapeField::original_name, shape.original_name);
+      one.add_packed_int64(PackedShapeField::dims, shape.shape.begin(), shape.shape.end());
     }
   }
 
@@ -180,7 +181,7 @@ Result<PackedHeader> read_header(pbf_message<HeaderField> message) {
       default: message.skip();
     }
   }
-  if (header.version == 0) return corrupt("the header has no version");
+  if (header.version == 0) return bad_entry("the header has no version");
   if (header.version > kPackedVersion) {
     return Error{ErrorCode::unsupported,
                  fmt::format("The run was written by a later release: its packed files have "
@@ -236,7 +237,7 @@ Result<PackedSchema> read_schema(pbf_message<SchemaField> message) {
   }
   const size_t count = tensors.size();
   if (ops.size() != count || dtypes.size() != count || (!ranks.empty() && ranks.size() != count)) {
-    return corrupt(fmt::format("the schema {} has lists of different lengths", schema.id));
+    return bad_entry(fmt::format("the schema {} has lists of different lengths", schema.id));
   }
   schema.values.reserve(count);
   bool wide = false;
@@ -244,17 +245,17 @@ Result<PackedSchema> read_schema(pbf_message<SchemaField> message) {
     SMD_TRY(const DType dtype, dtype_of(dtypes[i]));
     const size_t size = size_of(dtype);
     if (size == 0 || size > 8 || info_of(dtype).kind == DTypeKind::complex) {
-      return corrupt(fmt::format("a block holds no numbers of {}", name_of(dtype)));
+      return bad_entry(fmt::format("a block holds no numbers of {}", name_of(dtype)));
     }
     if (wide && size <= 4) {
-      return corrupt(fmt::format("the schema {} has short numbers after long ones", schema.id));
+      return bad_entry(fmt::format("the schema {} has short numbers after long ones", schema.id));
     }
     wide = size > 4;
     if (ops[i] > schema.ops.size()) {
-      return corrupt(fmt::format("the schema {} has no reduction {}", schema.id, ops[i]));
+      return bad_entry(fmt::format("the schema {} has no reduction {}", schema.id, ops[i]));
     }
     const uint32_t rank = ranks.empty() ? 1 : ranks[i];
-    if (rank > 1) return corrupt(fmt::format("a number has no rank of {}", rank));
+    if (rank > 1) return bad_entry(fmt::format("a number has no rank of {}", rank));
     schema.values.push_back(
         {.tensor = tensors[i], .op = ops[i], .dtype = dtype, .rank = static_cast<uint8_t>(rank)});
   }
@@ -266,7 +267,7 @@ Result<Shape> read_dims(Message& message) {
   const auto range = message.get_packed_int64();
   Shape shape(range.begin(), range.end());
   const auto count = element_count(shape);
-  if (!count.ok()) return corrupt(count.error().message);
+  if (!count.ok()) return bad_entry(count.error().message);
   return shape;
 }
 
@@ -294,15 +295,15 @@ Result<PackedRaw> read_raw(pbf_message<RawField> message) {
   return raw;
 }
 
-Result<PackedShape> read_shape(pbf_message<ShapeField> message) {
+Result<PackedShape> read_packed_shape(pbf_message<PackedShapeField> message) {
   PackedShape shape;
   while (message.next()) {
     switch (message.tag_and_type()) {
-      case field(ShapeField::tensor, kVarint): shape.tensor = message.get_uint32(); break;
-      case field(ShapeField::original_name, kVarint):
+      case field(PackedShapeField::tensor, kVarint): shape.tensor = message.get_uint32(); break;
+      case field(PackedShapeField::original_name, kVarint):
         shape.original_name = message.get_uint32();
         break;
-      case field(ShapeField::dims, kText): {
+      case field(PackedShapeField::dims, kText): {
         SMD_TRY(shape.shape, read_dims(message));
         break;
       }
@@ -336,15 +337,16 @@ Result<PackedStep> read_step(pbf_message<StepField> message) {
         break;
       }
       case field(StepField::shape, kText): {
-        SMD_TRY(auto shape, read_shape(pbf_message<ShapeField>(message.get_message())));
+        SMD_TRY(auto shape,
+                read_packed_shape(pbf_message<PackedShapeField>(message.get_message())));
         step.shapes.push_back(std::move(shape));
         break;
       }
       default: message.skip();
     }
   }
-  if (mode < 1 || mode > 4) return corrupt(fmt::format("there is no mode {}", mode));
-  if (step.info.step < 0 || step.info.mode_step < 0) return corrupt("a step is negative");
+  if (mode < 1 || mode > 4) return bad_entry(fmt::format("there is no mode {}", mode));
+  if (step.info.step < 0 || step.info.mode_step < 0) return bad_entry("a step is negative");
   step.info.mode = static_cast<Mode>(mode);
   // Sums of these stay far from overflowing.
   constexpr uint64_t kMost = uint64_t{1} << 60;
@@ -352,7 +354,7 @@ Result<PackedStep> read_step(pbf_message<StepField> message) {
   for (const PackedRaw& raw : step.raws) {
     far = far || raw.offset > step.length || raw.length > step.length - raw.offset;
   }
-  if (far) return corrupt(fmt::format("parts of step {} lie outside of it", step.info.step));
+  if (far) return bad_entry(fmt::format("parts of step {} lie outside of it", step.info.step));
   return step;
 }
 
@@ -393,7 +395,7 @@ Result<PackedEntry> parse_log_entry(ByteSpan payload) {
   try {
     return read_entry(payload);
   } catch (const std::exception& e) {  // protozero reports malformed input by exceptions
-    return corrupt(e.what());
+    return bad_entry(e.what());
   }
 }
 

@@ -27,7 +27,7 @@ enum class Field : protozero::pbf_tag_type {
 };
 enum class FileField : protozero::pbf_tag_type { path = 1, content = 2 };
 
-Error corrupt(std::string_view what) {
+Error bad_manifest(std::string_view what) {
   return {ErrorCode::corrupt, fmt::format("The manifest is not valid: {}.", what)};
 }
 
@@ -67,7 +67,7 @@ Result<PackedManifest> read_manifest(ByteSpan bytes) {
       default: message.skip();
     }
   }
-  if (version == 0) return corrupt("it has no version");
+  if (version == 0) return bad_manifest("it has no version");
   if (version > kPackedVersion || (features & ~kPackedFeatures) != 0) {
     return Error{ErrorCode::unsupported,
                  fmt::format("The run was written by a later release: its manifests have version "
@@ -103,7 +103,7 @@ Result<PackedManifest> parse_manifest(ByteSpan bytes) {
   try {
     return read_manifest(bytes);
   } catch (const std::exception& e) {  // protozero reports malformed input by exceptions
-    return corrupt(e.what());
+    return bad_manifest(e.what());
   }
 }
 

@@ -7,6 +7,7 @@
 #include "smd/base/json.h"
 #include "smd/hook/named_folder.h"
 #include "smd/storage/storage.h"
+#include "smd/storage/temporary.h"
 
 namespace smd {
 namespace {
@@ -17,7 +18,7 @@ constexpr int64_t kMostSteps = 1'000'000'000'000;  // file names have room for s
 
 bool is_no_checkpoint(std::string_view name) {
   return name == kFile || name.find(kUploaded) != std::string_view::npos ||
-         name.ends_with(".tmp");  // not yet
+         storage::is_temporary(name);  // not yet
 }
 
 Json to_json(const ResumeState& state) {

@@ -5,7 +5,7 @@
 namespace smd {
 namespace {
 
-constexpr int64_t kMostSteps = 1'000'000'000;
+constexpr int64_t kLongestWish = 1'000'000'000;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void settle(std::vector<SaveWish>& wishes, const CollectionSet& collections,
 Result<SaveConfig> next_steps(Mode mode, Step first, int64_t count) {
   SaveConfig out;
   for (Mode other : kModes) {
-    const Step end = other == mode ? first + std::clamp<int64_t>(count, 0, kMostSteps) : 0;
+    const Step end = other == mode ? first + std::clamp<int64_t>(count, 0, kLongestWish) : 0;
     SMD_RETURN_IF_ERROR(out.set_mode(
         other, SaveConfigMode{.save_interval = 1, .start_step = first, .end_step = end}));
   }

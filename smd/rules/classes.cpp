@@ -10,10 +10,10 @@
 namespace smd::rules {
 namespace {
 
-constexpr double kLargest = 9e15;  // below, doubles are exact
+constexpr double kLargestExact = 9e15;  // below, doubles are exact
 
 bool is_class(double number) {
-  return std::nearbyint(number) == number && std::fabs(number) < kLargest;
+  return std::nearbyint(number) == number && std::fabs(number) < kLargestExact;
 }
 
 // The place of the largest number of each group of `width`.
@@ -85,7 +85,7 @@ Result<std::vector<int64_t>> predicted_classes(const TensorView& predictions, bo
   SMD_RETURN_IF_ERROR(for_each_block(predictions, [&](int64_t, std::span<const double> block) {
     for (double number : block) {
       const double nearest = std::floor(number + 0.5);
-      out.push_back(std::fabs(nearest) < kLargest ? static_cast<int64_t>(nearest) : kNoClass);
+      out.push_back(std::fabs(nearest) < kLargestExact ? static_cast<int64_t>(nearest) : kNoClass);
     }
   }));
   return out;

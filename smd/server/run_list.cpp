@@ -29,7 +29,7 @@ bool identify(const std::string& path, uint64_t& device, uint64_t& inode) {
   return true;
 }
 
-uint32_t hash_of(std::string_view text) {
+uint32_t short_hash_of(std::string_view text) {
   uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
   return hash;
@@ -187,7 +187,7 @@ std::string RunList::id_of(const Place& place) const {
   const std::string slug = slug_of(place.name);
   // Of two runs with one name, or with a name that cannot be an id, the path tells them apart.
   if (slug == place.name && !by_id_.contains(slug)) return slug;
-  return fmt::format("{}~{:08x}", slug, hash_of(place.location));
+  return fmt::format("{}~{:08x}", slug, short_hash_of(place.location));
 }
 
 Status RunList::add(const Place& place, uint64_t device, uint64_t inode) {

@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLocalWait{300};
 constexpr milliseconds kRemoteWait{2000};
 // Between two looks, however much is written.
-constexpr milliseconds kRest{100};
+constexpr milliseconds kBetweenLooks{100};
 constexpr milliseconds kAfterFailure{1000};
 
 constexpr std::array<std::string_view, 6> kStateNames = {"waiting", "running", "silent",
@@ -101,7 +101,7 @@ void ServedRun::follow() {
       look();
       const auto now = facts();
       if (now->state == RunState::ended && now->snapshot->loaded_all()) return;
-      if (!sleep(now->state == RunState::failed ? kAfterFailure : kRest)) return;
+      if (!sleep(now->state == RunState::failed ? kAfterFailure : kBetweenLooks)) return;
       if (now->state == RunState::failed) continue;
     }
     if (is_remote) {

@@ -21,7 +21,7 @@ constexpr size_t kRowsAtOnce = 16;
 constexpr std::chrono::milliseconds kRest{1500};
 constexpr std::chrono::seconds kBetweenRests{5};
 // How often the rules are asked about runs that grow, and how often others hear of it.
-constexpr std::chrono::milliseconds kInterval{250};
+constexpr std::chrono::milliseconds kBetweenJudgements{250};
 constexpr std::chrono::milliseconds kBetweenVerdicts{1000};
 constexpr std::chrono::seconds kTick{5};
 // Of so few runs all are judged without being asked for.
@@ -174,7 +174,7 @@ void Site::judge() {
       return std::ranges::find(runs, one.second->run) == runs.end();
     });
     std::unique_lock lock(mutex_);
-    if (stopping_.wait_for(lock, has_more ? std::chrono::milliseconds(0) : kInterval,
+    if (stopping_.wait_for(lock, has_more ? std::chrono::milliseconds(0) : kBetweenJudgements,
                            [this] { return stop_; })) {
       return;
     }

@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "smd/storage/temporary.h"
+
 namespace smd::storage {
 namespace {
 
@@ -136,7 +138,7 @@ Result<SpoolDirectory> SpoolDirectory::claim(const std::string& root,
     std::vector<fs::path> halves;
     for (fs::recursive_directory_iterator it(one.files(), error), end; !error && it != end;
          it.increment(error)) {
-      if (it->path().extension() == ".tmp") halves.push_back(it->path());
+      if (is_temporary(it->path().native())) halves.push_back(it->path());
     }
     for (const fs::path& half : halves) fs::remove(half, error);
   }

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -14,8 +13,6 @@
 
 namespace smd {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::string describe(const TensorValue& value) {
   return fmt::format("{}[{}]", name_of(value.dtype), fmt::join(value.shape, ", "));
@@ -273,7 +270,7 @@ class Differ final {
     if (a.dtype != b.dtype || a.shape != b.shape) {
       Difference found = difference(
           pair, tensor, a.dtype != b.dtype ? DifferenceKind::dtype : DifferenceKind::shape);
-      found.elements.max_absolute = found.elements.max_relative = kInfinity;
+      found.elements.set_far_apart();
       found.a = describe(a);
       found.b = describe(b);
       report(tensor, std::move(found));
@@ -287,7 +284,7 @@ class Differ final {
     out_.compared.elements += found.elements.elements;
     if (found.elements.equal()) return {};
     if (text) {
-      found.elements.max_absolute = found.elements.max_relative = kInfinity;
+      found.elements.set_far_apart();
       found.a = a.strings[static_cast<size_t>(found.elements.first)];
       found.b = b.strings[static_cast<size_t>(found.elements.first)];
     }
@@ -311,7 +308,7 @@ class Differ final {
       compared_[a.tensor] = true;
       if (a.shape == b->shape) continue;
       Difference found = difference(pair, a.tensor, DifferenceKind::shape);
-      found.elements.max_absolute = found.elements.max_relative = kInfinity;
+      found.elements.set_far_apart();
       found.a = describe(a);
       found.b = describe(*b);
       report(a.tensor, std::move(found));

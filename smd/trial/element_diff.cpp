@@ -71,7 +71,7 @@ class Comparison final {
     if (nan_a || nan_b) {
       if (nan_a && nan_b) return;
       ++(nan_a ? out_.nan_only_in_a : out_.nan_only_in_b);
-      out_.max_absolute = out_.max_relative = kInfinity;
+      out_.set_far_apart();
       differ(at, to_double(a), to_double(b), kInfinity);
       return;
     }

@@ -4,6 +4,7 @@
 // Pure functions, thread-safe.
 
 #include <cstdint>
+#include <limits>
 
 #include "smd/tensor/tensor_view.h"
 
@@ -32,6 +33,8 @@ struct ElementDiff {
   double worst_b = 0;
 
   bool equal() const { return differing == 0; }
+  // What cannot be measured against each other.
+  void set_far_apart() { max_absolute = max_relative = std::numeric_limits<double>::infinity(); }
 };
 
 // Both contiguous, of one element type other than string and of one shape.

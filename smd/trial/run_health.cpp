@@ -4,13 +4,9 @@
 
 #include "smd/format/file_name.h"
 #include "smd/format/packed_file_name.h"
+#include "smd/storage/temporary.h"
 
 namespace smd {
-namespace {
-
-bool is_temporary(std::string_view path) { return path.ends_with(".tmp"); }
-
-}  // namespace
 
 Status RunFiles::list_index(storage::Storage& storage) {
   SMD_TRY(auto logs, storage.list(format::kLogFolder, ""));
@@ -22,7 +18,7 @@ Status RunFiles::list_index(storage::Storage& storage) {
   SMD_TRY(const auto indices, storage.list("index", ""));
   for (const storage::FileInfo& file : packed ? logs : indices) {
     newest_ns = std::max(newest_ns, file.mtime_ns);
-    if (is_temporary(file.path)) {
+    if (storage::is_temporary(file.path)) {
       ++temporary_files;
       continue;
     }
@@ -37,7 +33,7 @@ Status RunFiles::list_events(storage::Storage& storage) {
   SMD_TRY(auto found, storage.list(packed ? format::kSegmentFolder : "events", ""));
   for (storage::FileInfo& file : found) {
     newest_ns = std::max(newest_ns, file.mtime_ns);
-    if (is_temporary(file.path)) {
+    if (storage::is_temporary(file.path)) {
       ++temporary_files;
       continue;
     }

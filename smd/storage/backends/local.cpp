@@ -16,16 +16,14 @@
 #include <optional>
 
 #include "smd/storage/internal/inotify_watch.h"
-#include "smd/storage/internal/temporary.h"
 #include "smd/storage/mappable_file.h"
 #include "smd/storage/storage.h"
+#include "smd/storage/temporary.h"
 
 namespace smd::storage {
 namespace {
 
 namespace fs = std::filesystem;
-
-using internal::kTemporary;
 
 Error io_error(std::string_view what, std::string_view path, int code) {
   const auto kind = code == ENOENT ? ErrorCode::not_found : ErrorCode::io;
@@ -342,7 +340,7 @@ class LocalStorage final : public Storage {
         it.disable_recursion_pending();
         continue;
       }
-      if (below <= start_after || (!options_.everything && full.ends_with(kTemporary))) continue;
+      if (below <= start_after || (!options_.everything && is_temporary(full))) continue;
       if (auto info = listed(below, full)) files.push_back(std::move(*info));
     }
     // A directory that vanishes under the iteration has no files any more.

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "smd/storage/internal/temporary.h"
+#include "smd/storage/temporary.h"
 
 namespace smd::storage::internal {
 namespace {
@@ -151,7 +151,7 @@ class InotifyWatch final : public Watch {
   }
 
   void note_file(const std::string& path) {
-    if (!path.ends_with(kTemporary)) found_.push_back(path);
+    if (!is_temporary(path)) found_.push_back(path);
   }
 
   const std::string root_;

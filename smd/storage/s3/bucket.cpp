@@ -13,7 +13,7 @@
 namespace smd::storage {
 namespace {
 
-constexpr int64_t kNanos = 1'000'000'000;
+constexpr int64_t kNanosPerSecond = 1'000'000'000;
 
 std::optional<uint64_t> number(std::string_view text) {
   uint64_t value = 0;
@@ -99,7 +99,7 @@ Result<FileInfo> S3Bucket::head(std::string_view key) {
   const time_t time = curl_getdate(answer.http.header("last-modified").c_str(), nullptr);
   return FileInfo{.path = std::string(key),
                   .size_bytes = static_cast<int64_t>(size.value_or(0)),
-                  .mtime_ns = std::max<int64_t>(time, 0) * kNanos};
+                  .mtime_ns = std::max<int64_t>(time, 0) * kNanosPerSecond};
 }
 
 Error S3Bucket::refusal_of(const S3Call& call, const S3Answer& answer) const {

@@ -6,6 +6,7 @@
 
 #include "smd/format/file_name.h"
 #include "smd/format/index.h"
+#include "smd/storage/temporary.h"
 #include "smd/trial/internal/event_file.h"
 #include "smd/trial/internal/run_check.h"
 #include "smd/types/worker.h"
@@ -16,7 +17,6 @@ namespace {
 using format::Index;
 using storage::FileInfo;
 
-constexpr std::string_view kTemporary = ".tmp";
 // Faults of an index that its event file can put right.
 bool is_mendable(RunFault fault) {
   switch (fault) {
@@ -34,9 +34,9 @@ std::string event_file_of(const format::IndexFileName& name) {
   return format::event_file_name(name.step, worker_to_file_name(name.worker));
 }
 
-class Verification final {
+class OriginalVerification final {
  public:
-  Verification(storage::Storage& storage, const VerifyOptions& options)
+  OriginalVerification(storage::Storage& storage, const VerifyOptions& options)
       : storage_(storage), options_(options), check_(storage, options) {}
 
   Result<VerifyReport> run() {
@@ -86,7 +86,7 @@ class Verification final {
       add({.fault = RunFault::link,
            .file = file.path,
            .message = "This is a link where a folder is expected; it is not followed."});
-    } else if (ours && path.ends_with(kTemporary)) {
+    } else if (ours && storage::is_temporary(path)) {
       temporary_.push_back(std::move(file));
     } else if (below("index") && (path.ends_with(".json") || path.ends_with(".csv"))) {
       indexes_.push_back(std::move(file));
@@ -302,7 +302,7 @@ class Verification final {
 }  // namespace
 
 Result<VerifyReport> verify_original(storage::Storage& storage, const VerifyOptions& options) {
-  return Verification(storage, options).run();
+  return OriginalVerification(storage, options).run();
 }
 
 }  // namespace smd::internal

@@ -10,6 +10,7 @@
 #include "smd/format/packed_file_name.h"
 #include "smd/format/packed_manifest.h"
 #include "smd/packed/delivery.h"
+#include "smd/storage/temporary.h"
 #include "smd/trial/internal/run_check.h"
 #include "smd/trial/internal/segment_check.h"
 #include "smd/trial/internal/segment_repair.h"
@@ -19,11 +20,9 @@ namespace {
 
 using storage::FileInfo;
 
-constexpr std::string_view kTemporary = ".tmp";
-
-class Verification final {
+class PackedVerification final {
  public:
-  Verification(storage::Storage& storage, const VerifyOptions& options)
+  PackedVerification(storage::Storage& storage, const VerifyOptions& options)
       : storage_(storage), options_(options), check_(storage, options) {}
 
   Result<VerifyReport> run() {
@@ -64,7 +63,7 @@ class Verification final {
       return;
     }
     if (!log && !segment) return;
-    if (path.ends_with(kTemporary)) {
+    if (storage::is_temporary(path)) {
       temporary_.push_back(file);
       return;
     }
@@ -183,7 +182,7 @@ class Verification final {
 }  // namespace
 
 Result<VerifyReport> verify_packed(storage::Storage& storage, const VerifyOptions& options) {
-  return Verification(storage, options).run();
+  return PackedVerification(storage, options).run();
 }
 
 }  // namespace smd::internal
