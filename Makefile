@@ -3,9 +3,6 @@ SHELL := bash
 .DEFAULT_GOAL := help
 PYTHON := .venvs/dev/bin/python
 export CCACHE_DIR ?= $(HOME)/.cache/ccache
-# The same sources in another folder are the same to the cache.
-export CCACHE_BASEDIR := $(CURDIR)
-export CCACHE_NOHASHDIR := 1
 
 .PHONY: help setup build demo test check bench bench-faults soak wheel lint format tidy clean test-gpu bench-gpu
 

@@ -21,13 +21,20 @@ count() {
   fi
 }
 
-# The executables build/<preset>/<module>_test, one process each.
+# The executables build/<preset>/<module>_test, as many at once as there are cores.
 run() {
-  local preset=$1 pattern=$2 test
+  local preset=$1 pattern=$2 logs test names=()
+  logs=$(mktemp -d)
   for test in build/"$preset"/*_test; do
-    [[ $(basename "$test") =~ ^($pattern)_test$ ]] || continue
-    count "$test" "$test" --gtest_brief=1
+    [[ $(basename "$test") =~ ^($pattern)_test$ ]] && names+=("$(basename "$test")")
   done
+  printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I NAME sh -c \
+    '"$0" --gtest_brief=1 > "$1.log" 2>&1 && : > "$1.passed"' build/"$preset"/NAME "$logs"/NAME
+  for test in "${names[@]}"; do
+    cat "$logs/$test.log"
+    count "build/$preset/$test" test -e "$logs/$test.passed"
+  done
+  rm -rf "$logs"
 }
 
 count "build asan" tools/build.sh asan

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -233,6 +234,7 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     log = LOGS / f"{suite.name}.log"
     print(f"--- {suite.name}: {suite.covers}", flush=True)
     start = time.monotonic()
+    cpu_start = cpu_secs()
     # Short, as sockets lie in it; open to others, as some tests give up their rights.
     temporary = tempfile.mkdtemp(prefix=f"smd-{suite.name}-")
     os.chmod(temporary, 0o755)
@@ -265,9 +267,9 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     elif skipped:
         problem = f"skipped {skipped}"
         failed += skipped
-    secs = time.monotonic() - start
+    secs = f"{time.monotonic() - start:.0f} s ({cpu_secs() - cpu_start:.0f} s of processors)"
     print(
-        f"    {suite.name}: {passed} passed, {failed} failed in {secs:.0f} s {problem}".rstrip(),
+        f"    {suite.name}: {passed} passed, {failed} failed in {secs} {problem}".rstrip(),
         flush=True,
     )
     if problem and not verbose:
@@ -277,6 +279,12 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
         return passed, failed, []
     print(f"    {suite.name}: {temporary} has its temporary files; {free_space()}", flush=True)
     return passed, failed, [problem or f"{failed} failed", *complaints(output)[:20]]
+
+
+def cpu_secs() -> float:
+    """What suites that have ended took of the processors, and nothing of what is prepared."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def free_space() -> str:

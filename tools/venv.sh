@@ -44,8 +44,9 @@ make_venv() {
   rm -rf "$venv"
   "$python" -m venv "$venv"
   python3 "$root/tools/lock.py" --print "$name" > "$venv/requirements.txt" || return 1
-  # The list is complete and pinned, so the resolver has nothing to add.
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+  # The list is complete and pinned, so the resolver has nothing to add. Modules are compiled when
+  # they are imported: most of a framework never is.
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --require-hashes \
     --requirement "$venv/requirements.txt" 2> "$venv/pip.log" || {
     cat "$venv/pip.log" >&2
     return 1
