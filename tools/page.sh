@@ -7,6 +7,9 @@ page=viewer/dist/index.html
 sources() {
   find viewer -path viewer/node_modules -prune -o -path viewer/dist -prune -o -type f "$@" -print -quit
 }
+# One builder at a time; the others wait and then find the page.
+exec 8< viewer/package.json
+flock 8
 if [ -f "$page" ] && [ -z "$(sources -newer "$page")" ]; then
   exit 0
 fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the test suites one after the other and adds up what passed.
+"""Runs the test suites, two at a time, and adds up what passed.
 
 A suite fails when its command fails, when it ran no test, or when it skipped one. Logs go to
 build/logs/. Each suite has a folder of its own for temporary files, which is removed if it passes.
@@ -11,12 +11,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ LOGS = ROOT / "build" / "logs"
 PYTEST = ".venvs/dev/bin/pytest"
 BUILD = "tools/page.sh && tools/build.sh dev"
 FIRST_BUILD = ("build", "dev")
+LANES = 2
 # Environments, builds and the cache of the compiler; measured in a clone with none of them.
 DISK_OF_ALL_SUITES = "about 17 GB"
 # Tests of the package that need another environment, and have a suite of their own.
@@ -234,7 +235,6 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     log = LOGS / f"{suite.name}.log"
     print(f"--- {suite.name}: {suite.covers}", flush=True)
     start = time.monotonic()
-    cpu_start = cpu_secs()
     # Short, as sockets lie in it; open to others, as some tests give up their rights.
     temporary = tempfile.mkdtemp(prefix=f"smd-{suite.name}-")
     os.chmod(temporary, 0o755)
@@ -254,7 +254,8 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
             file.write(line)
             if verbose:
                 print(line, end="", flush=True)
-        code = process.wait()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = code = os.waitstatus_to_exitcode(status)
     output = log.read_text()
     passed, failed, skipped = counts(output)
     problem = ""
@@ -267,7 +268,8 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     elif skipped:
         problem = f"skipped {skipped}"
         failed += skipped
-    secs = f"{time.monotonic() - start:.0f} s ({cpu_secs() - cpu_start:.0f} s of processors)"
+    wall_secs, cpu_secs = time.monotonic() - start, used.ru_utime + used.ru_stime
+    secs = f"{wall_secs:.0f} s ({cpu_secs:.0f} s of processors)"
     print(
         f"    {suite.name}: {passed} passed, {failed} failed in {secs} {problem}".rstrip(),
         flush=True,
@@ -281,10 +283,15 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     return passed, failed, [problem or f"{failed} failed", *complaints(output)[:20]]
 
 
-def cpu_secs() -> float:
-    """What suites that have ended took of the processors, and nothing of what is prepared."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def run_all(suites: list[Suite], lanes: int, verbose: bool) -> list[tuple[int, int, list[str]]]:
+    """Runs suites, as many at a time as there are lanes: most of them use one processor, or wait."""
+    with ThreadPoolExecutor(lanes) as pool:
+        runs = [pool.submit(run, suite, verbose) for suite in suites]
+        try:
+            return [one.result() for one in runs]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def free_space() -> str:
@@ -310,7 +317,11 @@ def main() -> int:
     parser.add_argument(
         "--only", help="comma separated suites: " + ", ".join(s.name for s in SUITES)
     )
-    parser.add_argument("--verbose", action="store_true", help="show the output of the suites")
+    parser.add_argument(
+        "--verbose",
+        action="store_true",
+        help="show the output of the suites, which run one by one then",
+    )
     args = parser.parse_args()
     known = [suite.name for suite in SUITES]
     wanted = args.only.split(",") if args.only else known
@@ -324,8 +335,10 @@ def main() -> int:
     wrong: dict[str, list[str]] = {}
     suites = [suite for suite in SUITES if suite.name in wanted]
     background = [prepare(suites, "venv"), prepare(suites, "build")]
-    for suite in suites:
-        passed, failed, problems = run(suite, args.verbose)
+    lanes = 1 if args.verbose else LANES
+    for suite, (passed, failed, problems) in zip(
+        suites, run_all(suites, lanes, args.verbose), strict=True
+    ):
         total_passed += passed
         total_failed += failed
         if problems:
