@@ -331,6 +331,8 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     print(f"{free_space()}; a first run of all suites takes {DISK_OF_ALL_SUITES}", flush=True)
     os.environ.setdefault("CCACHE_DIR", str(Path.home() / ".cache" / "ccache"))
+    # Frameworks are installed without compiled modules: each is compiled once, when it is imported.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     total_passed = total_failed = 0
     wrong: dict[str, list[str]] = {}
     suites = [suite for suite in SUITES if suite.name in wanted]
