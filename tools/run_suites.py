@@ -233,7 +233,7 @@ def complaints(output: str) -> list[str]:
 def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
     """Runs a suite; (passed, failed, what is wrong)."""
     log = LOGS / f"{suite.name}.log"
-    print(f"--- {suite.name}: {suite.covers}", flush=True)
+    say(f"--- {suite.name}: {suite.covers}")
     start = time.monotonic()
     # Short, as sockets lie in it; open to others, as some tests give up their rights.
     temporary = tempfile.mkdtemp(prefix=f"smd-{suite.name}-")
@@ -270,17 +270,20 @@ def run(suite: Suite, verbose: bool) -> tuple[int, int, list[str]]:
         failed += skipped
     wall_secs, cpu_secs = time.monotonic() - start, used.ru_utime + used.ru_stime
     secs = f"{wall_secs:.0f} s ({cpu_secs:.0f} s of processors)"
-    print(
-        f"    {suite.name}: {passed} passed, {failed} failed in {secs} {problem}".rstrip(),
-        flush=True,
-    )
+    told = [f"    {suite.name}: {passed} passed, {failed} failed in {secs} {problem}".rstrip()]
     if problem and not verbose:
-        print("\n".join(output.splitlines()[-60:]), flush=True)
+        told += output.splitlines()[-60:]
     if not problem and failed == 0:
         shutil.rmtree(temporary, ignore_errors=True)
+        say(*told)
         return passed, failed, []
-    print(f"    {suite.name}: {temporary} has its temporary files; {free_space()}", flush=True)
+    say(*told, f"    {suite.name}: {temporary} has its temporary files; {free_space()}")
     return passed, failed, [problem or f"{failed} failed", *complaints(output)[:20]]
+
+
+def say(*lines: str) -> None:
+    """Prints lines that no other suite gets between."""
+    print("\n".join(lines) + "\n", end="", flush=True)
 
 
 def run_all(suites: list[Suite], lanes: int, verbose: bool) -> list[tuple[int, int, list[str]]]:
