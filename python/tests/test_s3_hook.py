@@ -220,6 +220,7 @@ def test_a_full_spool_costs_steps_and_nothing_else(
         hook.step()
         hook.save_tensor("w", np.full(1000, step, dtype=np.float64))
     hook.end_step()
+    assert hook._core.wait_until_written(30_000)  # before the server makes room
     with support.running(dead_s3) as server:
         server.make_bucket("bucket")
         hook.close()
