@@ -12,12 +12,14 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -315,6 +317,27 @@ def prepare(suites: list[Suite], tool: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=log, stderr=log)
 
 
+def run_and_count(suites: list[Suite], verbose: bool) -> int:
+    """Runs suites, and closes with what failed and the sums; the exit status."""
+    background = [prepare(suites, "venv"), prepare(suites, "build")]
+    total_passed = total_failed = 0
+    wrong: dict[str, list[str]] = {}
+    lanes = 1 if verbose else LANES
+    for suite, (passed, failed, problems) in zip(
+        suites, run_all(suites, lanes, verbose), strict=True
+    ):
+        total_passed += passed
+        total_failed += failed
+        if problems:
+            wrong[suite.name] = problems
+    for process in background:
+        process.wait()
+    for name, problems in wrong.items():
+        print(f"--- {name} failed: " + "\n    ".join(problems))
+    print(f"{total_passed} passed, {total_failed} failed")
+    return 1 if wrong else 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -330,30 +353,18 @@ def main() -> int:
     wanted = args.only.split(",") if args.only else known
     for name in wanted:
         if name not in known:
-            parser.error(f"there is no suite '{name}'; there are {', '.join(known)}")
+            near = "".join(f", but '{other}'" for other in get_close_matches(name, known, 1))
+            parser.error(f"there is no suite '{name}'{near}; there are {', '.join(known)}")
     LOGS.mkdir(parents=True, exist_ok=True)
     print(f"{free_space()}; a first run of all suites takes {DISK_OF_ALL_SUITES}", flush=True)
     os.environ.setdefault("CCACHE_DIR", str(Path.home() / ".cache" / "ccache"))
     # Frameworks are installed without compiled modules: each is compiled once, when it is imported.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    total_passed = total_failed = 0
-    wrong: dict[str, list[str]] = {}
-    suites = [suite for suite in SUITES if suite.name in wanted]
-    background = [prepare(suites, "venv"), prepare(suites, "build")]
-    lanes = 1 if args.verbose else LANES
-    for suite, (passed, failed, problems) in zip(
-        suites, run_all(suites, lanes, args.verbose), strict=True
-    ):
-        total_passed += passed
-        total_failed += failed
-        if problems:
-            wrong[suite.name] = problems
-    for process in background:
-        process.wait()
-    for name, problems in wrong.items():
-        print(f"--- {name} failed: " + "\n    ".join(problems))
-    print(f"{total_passed} passed, {total_failed} failed")
-    return 1 if wrong else 0
+    try:
+        return run_and_count([suite for suite in SUITES if suite.name in wanted], args.verbose)
+    except KeyboardInterrupt:
+        print("The tests were stopped; nothing is counted.", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":
