@@ -1,7 +1,7 @@
 #include "smd/gpu/copier.h"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 namespace smd::gpu {
 namespace {
@@ -10,12 +10,6 @@ constexpr unsigned kPortable = 1;
 constexpr size_t kAlignment = 512;
 
 size_t aligned(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
-
-// Sizes of blocks grow by an eighth, so that blocks fit tensors of about the same size.
-size_t capacity_for(size_t size) {
-  const size_t step = std::max(std::bit_ceil(std::max<size_t>(size, 1)) / 8, size_t{4096});
-  return (size + step - 1) / step * step;
-}
 
 // One after the other, each at a round place.
 std::vector<LateCopy::Place> places_of(std::span<const CopySource> sources) {
@@ -40,21 +34,42 @@ size_t usual_ring_bytes(size_t memory_bytes) {
   return std::clamp(memory_bytes / kShare, size_t{256} << 20, size_t{1} << 30);
 }
 
-LateCopy::~LateCopy() { copier_.give_back(block_); }
+LateCopy::~LateCopy() { copier_.give_back(block_, is_done_); }
 
 bool LateCopy::is_ready() const {
   constexpr DriverResult kNotReady = 600;
+  if (is_done_) return true;
   const ContextScope scope(copier_.driver_, copier_.context_);
   return copier_.driver_.query_event(block_.done) != kNotReady;
 }
 
 Status LateCopy::wait() const {
+  if (is_done_) return {};
   const ContextScope scope(copier_.driver_, copier_.context_);
   SMD_RETURN_IF_ERROR(scope.status());
-  return copier_.driver_.check(copier_.driver_.wait_for_event(block_.done), "wait for the device");
+  SMD_RETURN_IF_ERROR(
+      copier_.driver_.check(copier_.driver_.wait_for_event(block_.done), "wait for the device"));
+  is_done_ = true;
+  return {};
 }
 
-Result<Event> Copier::new_event() {
+Copier::Copier(const Driver& driver, Context context, const CopierOptions& options)
+    : driver_(driver),
+      context_(context),
+      options_(options),
+      memory_([&driver](size_t size) -> Result<std::byte*> {
+        void* out = nullptr;
+        SMD_RETURN_IF_ERROR(
+            driver.check(driver.allocate_host(&out, size, kPortable), "lock memory"));
+        return static_cast<std::byte*>(out);
+      }) {}
+
+Result<Event> Copier::take_event() {
+  if (!events_.empty()) {
+    Event const event = events_.back();
+    events_.pop_back();
+    return event;
+  }
   Event event = nullptr;
   SMD_RETURN_IF_ERROR(
       driver_.check(driver_.create_event(&event, kBlockingUntimed), "make an event"));
@@ -62,23 +77,32 @@ Result<Event> Copier::new_event() {
 }
 
 Result<HostBlock> Copier::take_block(size_t size) {
-  const size_t capacity = capacity_for(size);
-  for (auto [at, end] = free_.equal_range(capacity); at != end; ++at) {
-    if (driver_.query_event(at->second.done) != 0) continue;  // given back before it was filled
-    const HostBlock block = at->second;
-    free_.erase(at);
-    return block;
+  for (const HostBlock& block : std::exchange(leaving_, {})) {
+    if (driver_.query_event(block.done) == 0) {
+      reuse(block);
+    } else {
+      leaving_.push_back(block);
+    }
   }
-  void* memory = nullptr;
-  SMD_RETURN_IF_ERROR(
-      driver_.check(driver_.allocate_host(&memory, capacity, kPortable), "lock memory"));
-  SMD_TRY(Event const done, new_event());
-  return HostBlock{static_cast<std::byte*>(memory), capacity, done};
+  SMD_TRY(Event const done, take_event());
+  auto memory = memory_.take(size);
+  if (memory.ok()) return HostBlock{*memory, done};
+  events_.push_back(done);
+  return memory.error();
 }
 
-void Copier::give_back(const HostBlock& block) {
+void Copier::give_back(const HostBlock& block, bool is_done) {
   const std::lock_guard lock(mutex_);
-  free_.emplace(block.capacity, block);
+  if (is_done) {
+    reuse(block);
+  } else {
+    leaving_.push_back(block);
+  }
+}
+
+void Copier::reuse(const HostBlock& block) {
+  memory_.give_back(block.memory);
+  events_.push_back(block.done);
 }
 
 Status Copier::start_ring() {
@@ -112,12 +136,7 @@ Status Copier::copy_by_ring(size_t begin, std::span<const CopySource> sources,
                             const HostBlock& to) {
   const size_t size = end_of(places);
   Part part{.begin = begin, .end = begin + aligned(size)};
-  if (events_.empty()) {
-    SMD_TRY(part.done, new_event());
-  } else {
-    part.done = events_.back();
-    events_.pop_back();
-  }
+  SMD_TRY(part.done, take_event());
   const Address ring = ring_ + begin;
   const auto check = [&](DriverResult result) { return driver_.check(result, "copy a tensor"); };
   for (size_t i = 0; i < sources.size(); ++i) {

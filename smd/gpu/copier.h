@@ -5,9 +5,9 @@
 // together on a stream of its own; those that find no room in the ring go straight to the host,
 // which the stream that made them waits for. Never destroyed. Thread-safe.
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -16,6 +16,7 @@
 #include "smd/base/bytes.h"
 #include "smd/base/result.h"
 #include "smd/gpu/driver.h"
+#include "smd/gpu/host_arena.h"
 
 namespace smd::gpu {
 
@@ -24,7 +25,6 @@ class Copier;
 // Page-locked memory, and the event after which it holds what was copied.
 struct HostBlock {
   std::byte* memory = nullptr;
-  size_t capacity = 0;
   Event done = nullptr;
 };
 
@@ -64,6 +64,7 @@ class LateCopy final {
   Copier& copier_;
   const HostBlock block_;
   const std::vector<Place> places_;
+  mutable std::atomic<bool> is_done_ = false;  // somebody has seen the event
 };
 
 struct CopierOptions {
@@ -76,8 +77,7 @@ size_t usual_ring_bytes(size_t memory_bytes);
 class Copier final {
  public:
   // Borrows the driver. `context` is that of the device.
-  Copier(const Driver& driver, Context context, const CopierOptions& options = {})
-      : driver_(driver), context_(context), options_(options) {}
+  Copier(const Driver& driver, Context context, const CopierOptions& options = {});
 
   // Queues the copies of tensors, which must stay as they are until the stream has come to it.
   Result<std::shared_ptr<LateCopy>> copy(std::span<const CopySource> sources, Stream stream);
@@ -94,7 +94,7 @@ class Copier final {
 
   // With the mutex held and the context current.
   Result<HostBlock> take_block(size_t size);
-  Result<Event> new_event();
+  Result<Event> take_event();
   // The place of a new part, at most once per part; ring_bytes: there is no room.
   size_t take_part(size_t size);
   Status start_ring();
@@ -102,14 +102,16 @@ class Copier final {
                       std::span<const LateCopy::Place> places, Stream stream, const HostBlock& to);
   Status copy_straight(std::span<const CopySource> sources, std::span<const LateCopy::Place> places,
                        Stream stream, const HostBlock& to);
-  void give_back(const HostBlock& block);
+  void give_back(const HostBlock& block, bool is_done);
+  void reuse(const HostBlock& block);  // with the mutex held
 
   const Driver& driver_;
   const Context context_;
   const CopierOptions options_;
 
   std::mutex mutex_;  // guards everything below
-  std::multimap<size_t, HostBlock> free_;
+  HostArena memory_;
+  std::vector<HostBlock> leaving_;  // given back, and perhaps not filled yet
   bool ring_started_ = false;
   Address ring_ = 0;  // none: there was no memory for it
   Stream side_ = nullptr;

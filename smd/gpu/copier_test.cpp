@@ -33,6 +33,7 @@ struct FakeDevice {
   size_t host_allocations = 0;
   int capturing = 0;
   bool has_memory = true;
+  bool has_host_memory = true;
 
   void drain() {
     for (const Copy& copy : queued) {
@@ -59,6 +60,7 @@ Driver fake_driver() {
     return 0;
   };
   driver.allocate_host = [](void** memory, size_t bytes, unsigned) -> DriverResult {
+    if (!device->has_host_memory) return 2;
     *memory = device->memory.emplace_back(bytes).data();
     ++device->host_allocations;
     return 0;
@@ -193,13 +195,37 @@ TEST_F(CopierTest, tensors_of_a_list_share_one_way_to_the_host) {
 }
 
 TEST_F(CopierTest, host_memory_is_used_again_when_it_is_given_back_and_filled) {
-  for (int i = 0; i < 50; ++i) EXPECT_TRUE(holds(*copy(1000, i), 1000, i));
-  EXPECT_EQ(fake_.host_allocations, 1u);
+  const std::byte* memory = nullptr;
+  for (int i = 0; i < 50; ++i) {
+    const auto late = copy(1000, i);
+    EXPECT_TRUE(holds(*late, 1000, i));
+    if (i == 0) memory = late->bytes(0).data();
+    EXPECT_EQ(late->bytes(0).data(), memory);
+  }
   copy(1000, 7).reset();  // given up before it was filled
   EXPECT_FALSE(went_straight_);
   const auto next = copy(1000, 8);
-  EXPECT_EQ(fake_.host_allocations, 2u);
+  EXPECT_NE(next->bytes(0).data(), memory);
   EXPECT_TRUE(holds(*next, 1000, 8));
+  EXPECT_EQ(copy(1000, 9)->bytes(0).data(), memory) << "it is filled now";
+  EXPECT_EQ(fake_.host_allocations, 1u);
+}
+
+TEST_F(CopierTest, tensors_of_many_sizes_share_the_memory_of_the_host_and_the_events) {
+  for (size_t size = 1; size < 600; ++size)
+    EXPECT_TRUE(holds(*copy(size * 1000, 3), size * 1000, 3));
+  EXPECT_EQ(fake_.host_allocations, 1u);
+  EXPECT_LT(fake_.events.size(), 10u);
+}
+
+TEST_F(CopierTest, memory_that_cannot_be_locked_is_an_error_and_is_asked_for_again) {
+  fake_.has_host_memory = false;
+  const CopySource source{1, 1};
+  const auto late = copier_.copy({&source, 1}, nullptr);
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().message, "Could not lock memory: FAKE.");
+  fake_.has_host_memory = true;
+  EXPECT_TRUE(holds(*copy(100, 4), 100, 4));
 }
 
 TEST_F(CopierTest, a_device_without_memory_for_the_ring_copies_straight) {
