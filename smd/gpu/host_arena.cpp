@@ -60,10 +60,15 @@ HostArena::Pieces::iterator HostArena::find(size_t size) {
 Result<HostArena::Pieces::iterator> HostArena::lock_slab(size_t size) {
   // A larger piece has a slab of its own, with an eighth to spare for the next one.
   const size_t spared = whole(size, std::max(std::bit_ceil(size) / 8, kPage));
-  const size_t slab_bytes = std::max(spared, std::clamp(locked_bytes_, kLeastSlab, kMostSlab));
-  SMD_TRY(std::byte* const slab, lock_(slab_bytes));
+  size_t slab_bytes = std::max(spared, std::clamp(locked_bytes_, kLeastSlab, kMostSlab));
+  auto slab = lock_(slab_bytes);
+  if (!slab.ok() && slab_bytes > spared) {  // there may be room for what is needed now
+    slab_bytes = spared;
+    slab = lock_(slab_bytes);
+  }
+  if (!slab.ok()) return slab.error();
   locked_bytes_ += slab_bytes;
-  return free_.emplace(slab, Piece{slab, slab_bytes}).first;
+  return free_.emplace(*slab, Piece{*slab, slab_bytes}).first;
 }
 
 }  // namespace smd::gpu

@@ -30,11 +30,11 @@ class HostArenaTest : public testing::Test {
   }
 
   std::vector<std::pair<std::byte*, size_t>> slabs_;
-  bool is_full_ = false;
+  size_t most_ = size_t{1} << 40;  // of one lock
   // Slabs lie side by side, as they may in a process.
   std::byte* end_ = reinterpret_cast<std::byte*>(size_t{1} << 40);
   HostArena arena_{[this](size_t size) -> Result<std::byte*> {
-    if (is_full_) return Error{ErrorCode::unsupported, "Could not lock memory."};
+    if (size > most_) return Error{ErrorCode::unsupported, "Could not lock memory."};
     slabs_.emplace_back(end_, size);
     return std::exchange(end_, end_ + size);
   }};
@@ -91,11 +91,17 @@ TEST_F(HostArenaTest, the_smallest_piece_that_fits_is_taken) {
 
 TEST_F(HostArenaTest, what_cannot_be_locked_changes_nothing) {
   std::byte* const piece = take(kMiB);
-  is_full_ = true;
+  most_ = 0;
   EXPECT_FALSE(arena_.take(8 * kMiB).ok());
   arena_.give_back(piece);
   EXPECT_EQ(take(kMiB), piece);
   EXPECT_EQ(slabs_.size(), 1u);
+}
+
+TEST_F(HostArenaTest, where_little_can_be_locked_it_locks_what_is_needed) {
+  most_ = kMiB;
+  for (int i = 0; i < 3; ++i) take(kMiB - 1);
+  EXPECT_EQ(arena_.locked_bytes(), 3 * kMiB);
 }
 
 // As tensors of a training whose sequences have another length at every step. A pool of blocks by
