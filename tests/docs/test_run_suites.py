@@ -119,7 +119,7 @@ import sys
 sys.path.insert(0, {str(ROOT / "tools")!r})
 import run_suites
 run_suites.LOGS = run_suites.Path({str(run_suites.LOGS)!r})
-run_suites.SUITES = [run_suites.Suite("slow", "a try", "echo $$ > {run_suites.LOGS}/pid; sleep 60")]
+run_suites.SUITES = [run_suites.Suite("slow", "a try", "echo $$ > {run_suites.LOGS}/pid; exec sleep 60")]
 sys.exit(run_suites.main())
 """
     runner = subprocess.Popen(
