@@ -80,13 +80,13 @@ TEST_F(HostArenaTest, pieces_of_two_slabs_do_not_join) {
 }
 
 TEST_F(HostArenaTest, the_smallest_piece_that_fits_is_taken) {
-  std::byte* const large = take(2 * kMiB);
-  take(4096);
-  std::byte* const small = take(kMiB);
-  take(4096);
-  arena_.give_back(large);
-  arena_.give_back(small);
-  EXPECT_EQ(take(kMiB), small);
+  std::vector<std::byte*> pieces;
+  for (const size_t size : {kMiB, kMiB / 2, kMiB}) {
+    pieces.push_back(take(size));
+    take(4096);  // holds them apart
+  }
+  for (std::byte* const piece : pieces) arena_.give_back(piece);
+  EXPECT_EQ(take(kMiB / 2), pieces[1]);
 }
 
 TEST_F(HostArenaTest, what_cannot_be_locked_changes_nothing) {
