@@ -114,8 +114,10 @@ def test_a_suite_that_is_not_there_is_refused(monkeypatch, capsys):
 
 
 def test_ctrl_c_ends_it_and_its_suites_in_one_line():
+    # Who starts the tests may ignore the signal, which is inherited.
     program = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(ROOT / "tools")!r})
 import run_suites
 run_suites.LOGS = run_suites.Path({str(run_suites.LOGS)!r})
