@@ -126,6 +126,27 @@ def test_raw_values_that_a_flight_recorder_keeps(tmp_path):
         np.testing.assert_array_equal(found.value(step), seen[step - 1].cpu().numpy())
 
 
+def test_raw_values_that_grow_from_step_to_step(tmp_path):
+    """More memory of the host is locked while the device is busy."""
+    net = same_net()
+    inputs = [torch.randn(rows, 64, device="cuda") for rows in (128, 1024, 8192, 65536, 1000)]
+    hook = Hook(str(tmp_path / "run"), include_regex=["first_output"], save_config=EVERY)
+    with torch.no_grad():
+        want = [net.first(x) for x in inputs]
+        for x in inputs:
+            net(x)  # PyTorch has the memory from now on
+        hook.register_module(net)
+        net(inputs[0])
+        with a_busy_device():
+            for x in inputs[1:]:
+                net(x)
+    hook.close()
+    found = create_trial(str(tmp_path / "run")).tensor("first_output_0")
+    assert found.steps() == list(range(len(inputs)))
+    for step, values in enumerate(want):
+        np.testing.assert_array_equal(found.value(step), values.cpu().numpy())
+
+
 @pytest.mark.parametrize("raw", [False, True], ids=["statistics", "raw"])
 def test_unscaled_gradients_of_updates_that_a_fused_optimizer_may_skip(tmp_path, raw):
     hook = Hook(
