@@ -228,7 +228,9 @@ def counts(output: str) -> tuple[int, int, int]:
 
 def complaints(output: str) -> list[str]:
     """The lines of a suite's output that name what failed."""
-    found = re.compile(r"^(FAILED|ERROR) |\*\*\*(Failed|Timeout|Exception|Not Run)|: error: ")
+    found = re.compile(
+        r"^(FAILED|ERROR):? |: Failure$|\*\*\*(Failed|Timeout|Exception|Not Run)|: error: "
+    )
     return [line.strip() for line in output.splitlines() if found.search(line)]
 
 

@@ -85,6 +85,12 @@ def test_what_failed_is_named(tmp_path):
     assert any("test_1.py::test_two" in problem for problem in problems)
 
 
+def test_what_failed_in_c_plus_plus_is_named():
+    said = ["smd/hook/hook_test.cpp:7: Failure", "FAILED: build/tsan/hook_test"]
+    command = " && ".join(f"echo '{line}'" for line in [*said, "1 passed, 1 failed"])
+    assert outcome(f"{command} && exit 1") == (1, 1, ["exit code 1", *said])
+
+
 def test_the_counts_of_all_suites_end_the_output(monkeypatch, capsys):
     suites = [("one", "2 passed, 0 failed"), ("two", "3 passed, 1 failed"), ("none", "hello")]
     monkeypatch.setattr(
