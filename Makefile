@@ -14,6 +14,7 @@ help:
 	@echo "make bench-faults  how well faults of trainings are found, beside simple baselines"
 	@echo "make soak    ten minutes of recording, reading and killing at random"
 	@echo "make wheel   wheels that need nothing of the machine, tested in bare environments, into dist"
+	@echo "make test-gpu, make bench-gpu  tests and speed on a CUDA device, with the PyTorch of python3"
 	@echo "make lint    formatting, types, layers, documents;  make format  mends formatting"
 	@echo "make clean   remove build results (keeps .venvs)"
 
@@ -74,10 +75,12 @@ wheel: setup
 
 # On a machine with a CUDA device, in a Python that has PyTorch, pytest and this package.
 test-gpu:
+	@python3 tools/needs_cuda.py pytest
 	@SMDEBUG_STRICT=1 python3 -m pytest -q tests/gpu
 
 bench-gpu:
-	@python3 bench/gpu.py
+	@python3 tools/needs_cuda.py
+	@python3 bench/gpu.py $(ARGS)
 
 lint: setup
 	@tools/lint.sh

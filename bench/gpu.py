@@ -367,6 +367,11 @@ def main() -> None:
     args = parser.parse_args()
     logging.getLogger("smdebug").setLevel(logging.WARNING)
     rows = [way for way in ways() if args.only in way.name]
+    if not rows:
+        names = "\n    ".join(way.name for way in ways())
+        parser.error(f"no row has '{args.only}' in its name; there are\n    {names}")
+    if args.rounds < 1:
+        parser.error(f"--rounds is 1 or more, not {args.rounds}")
     models = ["eager", "compiled"] if args.model == "both" else [args.model]
     found = {
         model: measure(model == "compiled", rows, args.rounds, args.folder) for model in models

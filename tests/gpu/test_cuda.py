@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial, device
+from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python/tests"))
@@ -63,9 +65,7 @@ def same_seed(build):
     return build()
 
 
-@pytest.mark.parametrize("ring_bytes", [256 << 20, 1 << 10], ids=["ring", "ring_too_small"])
-def test_raw_values_are_those_of_the_moment(tmp_path, monkeypatch, ring_bytes):
-    monkeypatch.setattr(device, "DEVICE_COPY_BYTES", ring_bytes)
+def test_raw_values_are_those_of_the_moment(tmp_path):
     seen: dict = {}
     hook = Hook(str(tmp_path), save_all=True, save_config=SaveConfig(save_interval=1))
     with_hook = train(hook, same_seed(Wide), STEPS, seen)
@@ -88,6 +88,24 @@ def test_raw_values_are_those_of_the_moment(tmp_path, monkeypatch, ring_bytes):
             assert got.min() < 0
             np.testing.assert_allclose(got, before.cpu().numpy(), rtol=1e-5, atol=1e-6)
     assert wrong == 0
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"SMDEBUG_DEVICE_RING_BYTES": "1024"}, {"SMDEBUG_DEVICE_KERNELS": "0"}],
+    ids=["ring_too_small", "without_kernels"],
+)
+def test_raw_values_are_those_of_the_moment_on_other_ways(variables):
+    """The ring is made once in a process, so each way has a process of its own."""
+    same = f"{__file__}::{test_raw_values_are_those_of_the_moment.__name__}"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", same],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.float64])
