@@ -29,7 +29,10 @@ def messages() -> list[str]:
 def texts() -> list[str]:
     """The texts of the sources; what is put into them is left out."""
     found: list[str] = []
-    for path in sorted((ROOT / "smd").rglob("*.cpp")):
+    for path in [
+        *sorted((ROOT / "smd").rglob("*.cpp")),
+        *sorted((ROOT / "python/src").glob("*.cpp")),
+    ]:
         if not path.name.endswith("_test.cpp"):
             for literals in LITERALS.findall(path.read_text(encoding="utf-8")):
                 found.append("".join(LITERAL.findall(literals)))
