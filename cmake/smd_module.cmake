@@ -56,6 +56,9 @@ function(smd_library)
   if(SMD_TESTS)
     file(GLOB support CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/support/*.cpp)
     add_library(smd_test_support STATIC ${support})
+    # One file has to know where the sources are; the others are the same to a compiler's cache wherever that is.
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/support/golden_folder.cpp PROPERTIES
+      COMPILE_DEFINITIONS SMD_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/tests/golden")
     target_link_libraries(smd_test_support PUBLIC smd_core GTest::gmock PRIVATE smd_warnings)
     target_compile_options(smd_test_support PUBLIC ${SMD_TEST_OPTIONS})
     target_precompile_headers(smd_test_support PRIVATE <gmock/gmock.h> <gtest/gtest.h> <fmt/format.h>
@@ -79,7 +82,6 @@ function(smd_library)
     if(SMD_TESTS AND tests)
       add_executable(${module}_test ${tests})
       target_link_libraries(${module}_test PRIVATE smd_test_support ${tested} smd_warnings GTest::gmock GTest::gtest_main)
-      target_compile_definitions(${module}_test PRIVATE SMD_GOLDEN_DIR="${CMAKE_SOURCE_DIR}/tests/golden")
       target_precompile_headers(${module}_test REUSE_FROM smd_test_support)
       gtest_discover_tests(${module}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
       if(NOT program)

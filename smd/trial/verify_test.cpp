@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "smd/storage/storage.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/recorded_run.h"
 #include "tests/support/small_run.h"
 
@@ -404,7 +405,7 @@ class VerifyGolden : public testing::TestWithParam<const char*> {};
 // Written by the released package of the original.
 TEST_P(VerifyGolden, has_no_damage) {
   const auto storage =
-      storage::local_storage(std::string(SMD_GOLDEN_DIR) + "/" + GetParam(), {.everything = true});
+      storage::local_storage(golden_folder() + "/" + GetParam(), {.everything = true});
   const auto report = verify_run(*storage, {.deep = true});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->damage(), 0u);
@@ -420,7 +421,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, VerifyGolden,
 
 TEST(VerifyPackedGolden, packed_runs_of_an_earlier_day_are_well) {
   for (const char* name : {"hook", "types", "workers"}) {
-    const auto run = storage::local_storage(std::string(SMD_GOLDEN_DIR) + "/packed/" + name);
+    const auto run = storage::local_storage(golden_folder() + "/packed/" + name);
     const auto report = verify_run(*run, {.deep = true});
     ASSERT_TRUE(report.ok()) << report.error().message;
     EXPECT_EQ(report->layout, RunLayout::packed);

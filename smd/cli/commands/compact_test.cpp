@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "smd/cli/internal/program_test_case.h"
+#include "tests/support/golden_folder.h"
 
 namespace smd::cli {
 namespace {
@@ -14,7 +15,7 @@ using testing::IsEmpty;
 
 class CompactCommand : public ProgramTestCase {
  protected:
-  const std::string hook = std::string(SMD_GOLDEN_DIR) + "/hook";
+  const std::string hook = golden_folder() + "/hook";
 };
 
 TEST_F(CompactCommand, right_arguments_are_handed_over_to_python) {

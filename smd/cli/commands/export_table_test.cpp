@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "smd/cli/internal/program_test_case.h"
+#include "tests/support/golden_folder.h"
 
 namespace smd::cli {
 namespace {
@@ -12,7 +13,7 @@ using testing::IsEmpty;
 
 class ExportCommand : public ProgramTestCase {
  protected:
-  const std::string golden = SMD_GOLDEN_DIR;
+  const std::string golden = golden_folder();
   const std::string hook = golden + "/hook";
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "smd/cli/internal/program_test_case.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/small_run.h"
 
 namespace smd::cli {
@@ -12,7 +13,7 @@ using testing::Not;
 
 class InfoCommand : public ProgramTestCase {
  protected:
-  const std::string golden = SMD_GOLDEN_DIR;
+  const std::string golden = golden_folder();
   const std::string root = folder + "/run";
   const std::shared_ptr<storage::Storage> storage = storage::local_storage(root);
   SmallRun recorded{storage};
@@ -88,7 +89,7 @@ TEST_F(InfoCommand, missing_and_broken_files_are_counted) {
 }
 
 TEST_F(InfoCommand, files_of_a_packed_run_are_logs_and_segments) {
-  const std::string packed = std::string(SMD_GOLDEN_DIR) + "/packed/hook";
+  const std::string packed = golden_folder() + "/packed/hook";
   EXPECT_EQ(run({"info", packed}), 0) << err;
   EXPECT_THAT(out, HasSubstr("1 segment (4.1 KiB), 1 log ("));
   EXPECT_THAT(out, HasSubstr("nothing is missing"));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "smd/cli/internal/program_test_case.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/planted_run.h"
 
 namespace smd::cli {
@@ -22,7 +23,7 @@ class LsCommand : public ProgramTestCase {
     return found;
   }
 
-  const std::string golden = SMD_GOLDEN_DIR;
+  const std::string golden = golden_folder();
   const std::string root = folder + "/run";
   PlantedRun planted;
 };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "smd/cli/internal/program_test_case.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/planted_run.h"
 
 namespace smd::cli {
@@ -16,7 +17,7 @@ class ShowCommand : public ProgramTestCase {
  protected:
   ShowCommand() { planted.storage = storage::local_storage(root); }
 
-  const std::string golden = SMD_GOLDEN_DIR;
+  const std::string golden = golden_folder();
   const std::string root = folder + "/run";
   PlantedRun planted;
 };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "smd/cli/internal/program_test_case.h"
+#include "tests/support/golden_folder.h"
 #include "tests/support/small_run.h"
 
 namespace smd::cli {
@@ -68,9 +69,9 @@ TEST_F(VerifyCommand, colours_appear_only_when_asked_for_or_seen) {
 TEST_F(VerifyCommand, golden_runs_are_well) {
   for (const char* name :
        {"types", "modes", "workers", "devices", "shapes", "collections", "hook"}) {
-    EXPECT_EQ(run({"verify", std::string(SMD_GOLDEN_DIR) + "/" + name}), 0) << out;
+    EXPECT_EQ(run({"verify", golden_folder() + "/" + name}), 0) << out;
   }
-  EXPECT_EQ(run({"verify", SMD_GOLDEN_DIR}), 2);
+  EXPECT_EQ(run({"verify", golden_folder()}), 2);
   EXPECT_THAT(err, HasSubstr("golden/hook"));
 }
 
