@@ -171,7 +171,7 @@ def test_the_next_hook_sends_what_a_killed_process_left(
     assert process.stdout is not None
     while "recorded" not in process.stdout.readline():
         pass
-    until(lambda: len([p for p in spooled(tmp_path) if p.match("files/index/*/*")]) == 4)
+    until(lambda: len([p for p in spooled(tmp_path) if p.match("files/index/*/*.json")]) == 4)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
     left = spooled(tmp_path)
