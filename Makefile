@@ -75,7 +75,7 @@ wheel: setup
 
 # On a machine with a CUDA device, in a Python that has PyTorch, pytest and this package.
 test-gpu:
-	@python3 tools/needs_cuda.py pytest
+	@PYTHONPATH=python python3 tools/needs_cuda.py pytest
 	@SMDEBUG_STRICT=1 python3 -m pytest -q tests/gpu
 
 bench-gpu:

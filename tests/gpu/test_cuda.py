@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial
+from smdebug.pytorch import Hook, ReductionConfig, SaveConfig, create_trial, device
 from torch import nn
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "python/tests"))
@@ -65,7 +65,14 @@ def same_seed(build):
     return build()
 
 
-def test_raw_values_are_those_of_the_moment(tmp_path):
+@pytest.mark.parametrize(
+    ("kernels", "room_bytes"),
+    [("1", 256 << 20), ("0", 256 << 20), ("0", 1 << 10)],
+    ids=["kernels", "without_kernels", "without_kernels_and_room"],
+)
+def test_raw_values_are_those_of_the_moment(tmp_path, monkeypatch, kernels, room_bytes):
+    monkeypatch.setenv("SMDEBUG_DEVICE_KERNELS", kernels)
+    monkeypatch.setattr(device, "DEVICE_COPY_BYTES", room_bytes)
     seen: dict = {}
     hook = Hook(str(tmp_path), save_all=True, save_config=SaveConfig(save_interval=1))
     with_hook = train(hook, same_seed(Wide), STEPS, seen)
@@ -90,17 +97,12 @@ def test_raw_values_are_those_of_the_moment(tmp_path):
     assert wrong == 0
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [{"SMDEBUG_DEVICE_RING_BYTES": "1024"}, {"SMDEBUG_DEVICE_KERNELS": "0"}],
-    ids=["ring_too_small", "without_kernels"],
-)
-def test_raw_values_are_those_of_the_moment_on_other_ways(variables):
-    """The ring is made once in a process, so each way has a process of its own."""
-    same = f"{__file__}::{test_raw_values_are_those_of_the_moment.__name__}"
+def test_raw_values_that_find_no_room_in_the_ring():
+    """The ring of a device is made once in a process, so a small one has a process of its own."""
+    same = f"{__file__}::{test_raw_values_are_those_of_the_moment.__name__}[kernels]"
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", same],
-        env={**os.environ, **variables},
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", same],
+        env={**os.environ, "SMDEBUG_DEVICE_RING_BYTES": "1024"},
         capture_output=True,
         text=True,
         check=False,
